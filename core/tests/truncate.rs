@@ -133,7 +133,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(parts, 0..30).prop_map(|parts| parts.concat())
 }
 
-/// An encoding with random tokens of letters and marks, some of them parts of characters.
+/// An encoding with random tokens of letters and marks, some with parts of characters.
 fn encodings() -> impl Strategy<Value = Pipeline> {
     let token = prop_oneof![
         "[ab1 -]{2,12}".prop_map(String::into_bytes),

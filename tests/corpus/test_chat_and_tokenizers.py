@@ -193,7 +193,7 @@ INNER = "--template-field thinking={path}.thinking gives 'thinking' to the templ
 def test_fields_that_belong_to_a_conversation_are_noted(
     tmp_path: Path, others: dict[str, Any], advice: str | None
 ) -> None:
-    """In JSON lines and in Parquet; next to the messages of a row and of an object."""
+    """Fields are in JSON lines or Parquet, next to the messages of a row or of an object."""
     pytest.importorskip("jinja2")
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -406,7 +406,7 @@ def test_objects_that_are_not_what_they_must_be(tmp_path: Path) -> None:
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """A tokenizer of bytes with tokens that are special, that are not, and of whitespace."""
+    """A tokenizer of bytes with special, ordinary and whitespace tokens."""
     letters = [text_of(bytes([byte])) for byte in range(256)]
     added = [("<eos>", True), ("<think>", False), ("   ", False)]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
@@ -464,7 +464,7 @@ def test_added_tokens_in_text(tmp_path: Path) -> None:
 
 
 def test_a_model_that_makes_control_tokens(tmp_path: Path) -> None:
-    """Names in documents are text, also where the model makes them of their letters."""
+    """Names in documents are text, even if the model makes tokens of their letters."""
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
     tokenizer = bpe_engine.open_tokenizer(path)

@@ -25,7 +25,7 @@ CASES = int(os.environ.get("FUZZ_CASES", "400"))
 #: Cases of the seed 0 that ended a process once.
 FOUND = {"stream": [10963]}
 
-#: Values that offsets and lengths get, besides those close to what they were.
+#: Values for offsets and lengths, besides values close to the original.
 _ODD = (0, -1, 1, 7, 2**15, 2**24, 0x7FFFFF00, 2**31 - 1, -(2**31))
 
 
@@ -81,7 +81,7 @@ def written(kind: str, rng: random.Random) -> bytes:
 def damaged(contents: bytes, rng: random.Random) -> bytes:
     """Flips bits, changes numbers, cuts and copies, mostly one change a file."""
     data = bytearray(contents)
-    # The metadata at the end are few bytes among many.
+    # The metadata at the end is a small part of the file.
     low = rng.choice([0, max(0, len(data) - 600)])
     for _ in range(rng.choice([1, 1, 1, 3])):
         at = rng.randrange(min(low, len(data) - 1), len(data))
@@ -103,7 +103,7 @@ def damaged(contents: bytes, rng: random.Random) -> bytes:
 
 
 def lying_column(rng: random.Random) -> Any:
-    """A column whose buffers were changed."""
+    """A column with changed buffers."""
     import pyarrow as pa
 
     column = table(rng)["text"].chunk(0)
@@ -146,7 +146,7 @@ def read_file(kind: str, rng: random.Random, folder: Path) -> None:
 
 
 def read_column(kind: str, rng: random.Random, folder: Path) -> None:
-    """Reads a damaged column as the calls of Python do."""
+    """Reads a damaged column as Python calls do."""
     import pyarrow as pa
 
     import bpe_engine
@@ -175,7 +175,7 @@ KINDS: dict[str, Callable[[str, random.Random, Path], None]] = {
 
 
 def try_cases(kind: str, count: int, folder: str) -> None:
-    """Tries the first cases of a kind and those in `FOUND`, and prints the number of each before."""
+    """Tries the first cases of a kind and the cases in `FOUND`; prints the number of each first."""
     for case in (*FOUND.get(kind, ()), *range(count)):
         print(case, flush=True)
         KINDS[kind](kind, seeded(kind, case), Path(folder))

@@ -1,4 +1,4 @@
-"""Each format is read by a reader written from its layout, and holds what `encode` gives."""
+"""A reader written from its layout reads each format, and finds the ids of `encode`."""
 
 from __future__ import annotations
 

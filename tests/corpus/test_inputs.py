@@ -238,7 +238,7 @@ def test_fields_that_are_not_read_may_hold_anything(is_alone: bool) -> None:
 
 @pytest.mark.parametrize("line", [b"", b" \t", *BROKEN], ids=str)
 def test_a_line_that_is_no_row_is_read_once(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work is counted: a parse of the whole block, and one of each line that is not blank."""
+    """The work is counted: one parse of the whole block, and one of each line that is not blank."""
     import pyarrow.json
 
     calls = {"block": 0, "line": 0}
@@ -394,7 +394,7 @@ def test_folders_follow_links(tmp_path: Path) -> None:
     write_jsonl(linked / "b.jsonl", ["b"])
     (tmp_path / "in" / "b" / "link").symlink_to(linked)
     (tmp_path / "in" / "c.jsonl").symlink_to(linked / "b.jsonl")
-    out = tmp_path / "in" / "out"  # Files of the corpus itself are no inputs.
+    out = tmp_path / "in" / "out"  # Output files of the corpus are no inputs.
     for _ in range(2):
         assert ids(out, tmp_path / "in") == encoded(["a", "b", "b"])
     (linked / "up").symlink_to(tmp_path / "in")
@@ -429,7 +429,7 @@ def test_odd_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_name_tells_the_kind(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", texts(5))
-    (tmp_path / "b.jsonl.gz").write_bytes(source.read_bytes())  # Unpacked on the way.
+    (tmp_path / "b.jsonl.gz").write_bytes(source.read_bytes())  # Unpacked while read.
     (tmp_path / "c.ndjson").write_bytes(compressed(source.read_bytes(), "gz"))
     skipped = b"\x50\x2a\x4d\x18\x04\0\0\0skip"
     (tmp_path / "d.jsonl.zst").write_bytes(skipped + compressed(source.read_bytes(), "zst"))
@@ -459,7 +459,7 @@ def test_long_documents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """A server of HTTP on loopback for the files of the folder, with ranges."""
+    """An HTTP server on loopback for the files of the folder, with ranges."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -526,7 +526,7 @@ def test_folders_of_fsspec(tmp_path: Path) -> None:
 
 
 def test_line_ends_of_windows(tmp_path: Path) -> None:
-    """Separators take line ends of any system, and so do the empty lines of long files."""
+    """Separators accept line ends of any system, and so do the empty lines of long files."""
     paragraphs = ["One.", "Two.", "Three."]
     for end in ("\n", "\r\n"):
         path = tmp_path / f"{len(end)}.txt"
@@ -577,7 +577,7 @@ def test_a_broken_record_that_is_not_utf_8(
 
 
 def test_lying_offsets_name_the_file_and_the_field(tmp_path: Path) -> None:
-    """An offset far away, and one a little past the last text, where other memory lies."""
+    """Tries an offset far away, and one just after the last text, in other memory."""
     import struct
 
     texts = [f"hello world {number:03d}" for number in range(64)]

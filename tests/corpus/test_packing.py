@@ -30,9 +30,9 @@ pytest.importorskip("pyarrow")
 
 
 def plainly(lengths: list[int], room: int) -> list[list[int]]:
-    """Best-fit decreasing, as it is defined: with one search of all rows for each piece."""
+    """Best-fit decreasing by its definition: a search of all rows for each piece."""
     rows: list[list[int]] = []
-    left: list[tuple[int, int]] = []  # Room and when it was reached, by row.
+    left: list[tuple[int, int]] = []  # Free space and time of the last change, by row.
     for turn, piece in enumerate(sorted(range(len(lengths)), key=lambda at: -lengths[at])):
         fitting = [(*left[row], row) for row in range(len(rows)) if left[row][0] >= lengths[piece]]
         if fitting:

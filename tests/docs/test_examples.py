@@ -20,7 +20,7 @@ PAGES = [page for page in manual() if any(name in ("pycon", "console") for name,
 @pytest.mark.usefixtures("undo_install")
 def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the examples of a page in order, in one Python session and one directory."""
-    # The manual's readers have a wheel; the README shows a file of the clone that it has them make.
+    # The manual's readers have a wheel; the README shows a file of the clone.
     (tmp_path / "LICENSE").symlink_to(ROOT / "LICENSE")
     monkeypatch.chdir(tmp_path)
     scripts = sysconfig.get_path("scripts")
@@ -53,7 +53,7 @@ def run_shell(body: str) -> None:
         )
         output = done.stdout.decode()
         assert done.returncode == 0, output
-        # A terminal adds the newline that `decode` leaves out in a pipe.
+        # A terminal adds the newline that `decode` omits in a pipe.
         got = "".join(f"{line.rstrip()}\n" for line in output.splitlines())
         assert doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS), (
             f"{command}\n{got}"

@@ -1,4 +1,4 @@
-"""Runs every notebook of docs/notebooks: each cell, and what it shows."""
+"""Runs every notebook of docs/notebooks: each cell and its output."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_readme_is_short() -> None:
 
 
 def test_readme_has_the_commands() -> None:
-    """For users, for those who build, and the one that CI runs: it installs and tests."""
+    """Checks the commands for users, for builders and for CI, which installs and tests."""
     commands = [body for language, body in README.blocks if language == "sh"]
     assert len(commands) == 3
     assert all(body.startswith("pip install ") and body.count("\n") == 1 for body in commands)
@@ -58,7 +58,7 @@ def test_files_that_are_named_exist(page: Page) -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """A page that docs/index.md does not list in one of its toctrees cannot be found."""
+    """A page outside the toctrees of docs/index.md cannot be found."""
     docs = ROOT / "docs"
     listed = {
         (page.path.parent / line).relative_to(docs).as_posix()

@@ -13,7 +13,7 @@ PICTURES = sorted((ROOT / "docs" / "_static").glob("*.svg"))
 
 
 def test_charts_are_those_of_the_benchmarks(tmp_path: Path) -> None:
-    """`make bench` and `make pictures` draw them."""
+    """`make bench` and `make pictures` draw the charts."""
     script = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
     script["speed"].__globals__["OUT"] = tmp_path
     script["speed"]()

@@ -18,7 +18,7 @@ import vocab_tools
 REFERENCE = "".join(Page(path).text for path in (ROOT / "docs" / "reference").glob("*.md"))
 MODULES = re.findall(r"^\.\. automodule:: ([\w.]+)$", REFERENCE, re.MULTILINE)
 
-#: Modules of tiktoken, and those whose names only this project's other modules use.
+#: Modules of tiktoken, and modules whose names only this project uses.
 NOT_LISTED = {
     "core",
     "load",
@@ -61,7 +61,7 @@ def test_every_public_module_is_listed() -> None:
 
 
 def test_every_public_class_is_shown() -> None:
-    """By its module, or by itself: results consist of others."""
+    """Lists a class under its module, or by itself: results consist of other classes."""
     shown = {getattr(importlib.import_module(name), public) for name in MODULES
              for public in names_of(importlib.import_module(name))}  # fmt: skip
     for path in re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)$", REFERENCE, re.MULTILINE):
@@ -95,7 +95,7 @@ def test_the_number_of_threads_is_a_keyword(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_name_is_shown(name: str) -> None:
-    """Autodoc leaves out names without a docstring."""
+    """Autodoc omits names without a docstring."""
     module = importlib.import_module(name)
     for public in names_of(module):
         assert getattr(module, public).__doc__, f"{name}.{public} has no docstring"

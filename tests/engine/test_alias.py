@@ -1,4 +1,4 @@
-"""Tests the three ways to use this package in place of tiktoken, each in a new process."""
+"""Tests the three ways to use this package instead of tiktoken, each in a new process."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ DATA = Path(__file__).parents[2] / "data" / "r50k_base.tiktoken"
 
 
 INSTALL = "import bpe_engine\nbpe_engine.install()\n"
-#: Ways to use this package as tiktoken, each a beginning of a program.
+#: Ways to use this package as tiktoken, each as the start of a program.
 WAYS = {
     "sys.modules": "import bpe_engine\nsys.modules['tiktoken'] = bpe_engine\n",
     "install, twice": INSTALL * 2,
@@ -116,7 +116,7 @@ def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
 
 
 def test_install_after_tiktoken_was_used():
-    """Warns, since encodings made before cannot be pickled after it; `uninstall` takes all back."""
+    """`install` warns, since older encodings can no longer be pickled; `uninstall` undoes it."""
     run(
         """
         import pickle, sys, warnings
@@ -234,7 +234,7 @@ def test_broken_plugins(plugins, modules, message):
 
 
 def test_constructors_exist_after_get_encoding():
-    """Code reads and extends them, as in tiktoken."""
+    """Programs read and extend the constructors, as in tiktoken."""
     run(
         """
         import bpe_engine
@@ -267,7 +267,7 @@ assert isinstance(tiktoken.registry.ENCODING_CONSTRUCTORS, dict)
 
 
 def test_constructors_set_by_a_program():
-    """The workaround for frozen programs, in which plugins cannot be found."""
+    """Tests the workaround for frozen programs, in which plugins cannot be found."""
     run(NO_NETWORK + "bpe_engine.install()\n" + FROZEN)
 
 

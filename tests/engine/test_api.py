@@ -1,4 +1,4 @@
-"""Compares names, arguments and defaults with tiktoken's, and lists those we add."""
+"""Compares names, arguments and defaults with tiktoken's, and lists additions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parameters(function: object) -> list[tuple[str, object, object]]:
     return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
 
 
-# Parameters that we add after tiktoken's, keyword-only and with a default.
+# Additional parameters after tiktoken's, keyword-only and with a default.
 ADDED = {
     "Encoding": ["normalization"],
     "__init__": ["normalization"],
@@ -79,7 +79,7 @@ ENCODING_NAMES = [
 ]
 
 
-# Native methods without a Python function around them.
+# Native methods without a Python wrapper.
 NATIVE = [
     "encode",
     "encode_ordinary",
@@ -101,16 +101,16 @@ NATIVE = [
 def test_encoding(name):
     theirs = inspect.getattr_static(tiktoken.Encoding, name)
     ours = inspect.getattr_static(bpe_engine.Encoding, name)
-    if name != "special_tokens_set":  # A property, which type checkers take for one.
+    if name != "special_tokens_set":  # A property; type checkers see an attribute.
         assert type(ours) is (types.MethodDescriptorType if name in NATIVE else type(theirs))
     if inspect.isfunction(theirs):
-        # After `self`, which is positional-only in native methods.
+        # Parameters after `self`, which is positional-only in native methods.
         theirs, ours = parameters(theirs)[1:], parameters(ours)[1:]
         if name in NATIVE:
             # The signature of a native method cannot show an empty set.
             theirs = [(name, kind, () if d == set() else d) for name, kind, d in theirs]
         if name == "encode_to_numpy":
-            # None is the default of the class, as in `encode`.
+            # None stands for the default of the class, as in `encode`.
             theirs = [
                 (name, kind, None if name.endswith("special") else d) for name, kind, d in theirs
             ]
@@ -193,7 +193,7 @@ def test_return_types(gpt2):
 
 
 def test_numpy_arrays_belong_to_the_caller(gpt2):
-    """They are writable, and outlive all other objects."""
+    """Arrays are writable, and outlive all other objects."""
     first = gpt2.encode_to_numpy("hello world")
     first += 1
     assert first.tolist() == [31374, 996]
@@ -203,7 +203,7 @@ def test_numpy_arrays_belong_to_the_caller(gpt2):
 
 
 def test_lists_hold_right_ints(gpt2):
-    """Small ints are shared between lists; larger ones are made for each."""
+    """Lists share small ints; larger ints are new objects."""
     big = bpe_engine.Encoding(
         "big",
         pat_str="(?s).",
@@ -243,7 +243,7 @@ def test_definition_is_public_and_read_only():
 
 
 def test_constructors_describe_their_encodings():
-    """Also the normalization: without it, an encoding made of the arguments had other ids."""
+    """A copy has the same normalization; otherwise its ids would differ."""
     for name, constructor in bpe_engine.registry.ENCODING_CONSTRUCTORS.items():
         made, shared = bpe_engine.Encoding(**constructor()), bpe_engine.get_encoding(name)
         text = "e\u0301 \u212a <|endoftext|> naïve"
@@ -366,9 +366,9 @@ def test_stub(tmp_path):
     # Python has these names for the buffer protocol from 3.12 on.
     allowed.write_text(
         "bpe_engine._core.TokenBuffer.__buffer__\nbpe_engine._core.TokenBuffer.__release_buffer__\n"
-        # Shows `()` where a set is meant.
+        # The signature shows `()` for a set.
         "bpe_engine._core.Encoding.encode\n"
-        # What makes an object callable shows any arguments.
+        # The slot of a callable object shows any arguments.
         "bpe_engine._core.RowSource.__call__\n"
     )
     run = subprocess.run(

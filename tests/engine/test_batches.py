@@ -19,7 +19,7 @@ from bpe_engine.abilities.ragged import TokenBatch
 
 END = "<|endoftext|>"
 
-# Places where a cut could be wrong: spaces, contractions, Han without spaces, special names.
+# Positions where a cut could be wrong: spaces, contractions, Han without spaces, special names.
 PARTS = ["a", "Word", " ", "  ", "\n", "\r\n", "'s", "的", "汉字", "。", "，", "1", "23", "<|", "|>", "🦀",
          "é", "e\u0301", "\u3000", "\ud800", END, "한국어", "!", "don't "]  # fmt: skip
 texts = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
@@ -49,7 +49,7 @@ def test_batches_equal_single_calls(name: str, threads: int | None) -> None:
     assert enc.encode_batch(batch, num_threads=threads, disallowed_special=()) == expected
     flat = enc.encode_batch_to_numpy(batch, num_threads=threads, disallowed_special=())
     assert rows(flat) == expected
-    flat.values[:] = 0  # They belong to the caller.
+    flat.values[:] = 0  # The lists belong to the caller.
     allowed = [enc.encode(text, allowed_special={END}) for text in batch]
     assert rows(enc.encode_batch_to_numpy(batch, allowed_special={END})) == allowed
     assert enc.decode_batch(expected, num_threads=threads) == batch
@@ -173,7 +173,7 @@ def test_batches_call_overridden_methods(Encoding):
     ],
 )
 def test_error_without_numpy(call: str, error: str) -> None:
-    """In a process that has not imported it."""
+    """The process cannot import numpy."""
     program = (
         "import sys; sys.modules['numpy'] = None; import bpe_engine\n"
         f"bpe_engine.get_encoding('gpt2').{call}"

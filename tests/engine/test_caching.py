@@ -107,8 +107,8 @@ def test_caches_can_change_while_others_encode(
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_many_words_on_several_threads(name: str) -> None:
-    """Each cache meets the same pieces between others: words come in another order each time, on
-    two native threads and then on four of Python's."""
+    """Each cache meets the same pieces in other surroundings: words come in another order each
+    time, on two native threads and then on four of Python's."""
     both = pair(name)
     latin = ["".join(letters) for letters in itertools.product("bcdfgkmpxz", repeat=3)]
     cyrillic = ["".join(letters) for letters in itertools.product("бвгджзклмн", repeat=3)]

@@ -117,7 +117,7 @@ def test_count_refuses_the_names_of_files_as_text(tmp_path: Path) -> None:
 
 
 def test_an_encoding_of_any_kind(tmp_path: Path) -> None:
-    """A name, a rank file with its sidecar, and a folder are taken alike."""
+    """The three forms are equivalent: a name, a rank file with its sidecar, and a folder."""
     gpt2 = bpe_engine.get_encoding("gpt2")
     path = tmp_path / "mine.tiktoken"
     bpe_engine.load.dump_tiktoken_bpe(gpt2.mergeable_ranks, str(path))
@@ -228,7 +228,7 @@ def test_bad_rank_files(
 # ---- Help ----
 
 
-# The examples of `corpus` are run elsewhere: tests/corpus/test_command.py.
+# tests/corpus/test_command.py runs the examples of `corpus`.
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "corpus"])
 def test_help_has_examples_that_work(command: str) -> None:
     status, text, _ = run(command, "--help")
@@ -282,7 +282,7 @@ def test_show_wraps_and_loses_nothing(text: str, width: int) -> None:
 
 @given(st.lists(st.binary(max_size=5)))
 def test_whole_characters_keep_all_bytes(parts: list[bytes]) -> None:
-    """Characters move to the token in which they begin; bytes that are none stay."""
+    """Characters move to the token in which they begin; bytes outside characters stay."""
     whole = list(visible.whole_characters(parts))
     assert len(whole) == len(parts)
     assert b"".join(characters for _, characters in whole) == b"".join(parts)
@@ -457,7 +457,7 @@ def test_interrupt() -> None:
         cwd=Path(__file__).parent,
     )
     assert process.stdin is not None
-    # More than a pipe holds: once it is written, the command reads.
+    # More than a pipe holds: when the write ends, the command is reading.
     process.stdin.write(b"a word " * 40_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -599,7 +599,7 @@ def test_every_command_takes_a_tokenizer_without_ranks(tmp_path: Path) -> None:
 
 
 def test_text_becomes_no_special_token(tmp_path: Path) -> None:
-    """Also where the model itself makes it of the letters, unless --allow-special says otherwise."""
+    """Text stays text even if the model makes the token of it, except with --allow-special."""
     path = tmp_path / "my-model.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
     text, own = "a</s>b", ("-e", str(path))
@@ -629,7 +629,7 @@ def test_a_text_in_place_of_a_name(tmp_path: Path) -> None:
 
 
 def test_spaces_of_a_decoder_are_not_shown(tmp_path: Path) -> None:
-    """BERT's decoder puts one before every word and every bracket."""
+    """BERT's decoder puts a space before every word and every bracket."""
     words = ["[UNK]", "a", "b", "##b", "[", "/", "'"]
     path = tmp_path / "bert.json"
     model = {"type": "WordPiece", "vocab": {word: id for id, word in enumerate(words)}}

@@ -12,16 +12,16 @@ from pairs import Pair
 
 CONTEXTS = ["{}", "a{}b", " {} ", "1{}2", "A{}", "!{}!", "'{}s", "\n{}\n", "  {}x"]
 
-# Planes in which code points are unassigned, private or all of one kind.
+# Planes whose code points are unassigned, private or all of one kind.
 UNIFORM_PLANES = [2, *range(4, 14), 15, 16]
 FEW_CONTEXTS = ["A{}b", " {}1"]
 
-# In a run of one category, one of so many code points is tested.
+# In a run of one category, tests one of this many code points.
 EVERY = 67
 
 
 def is_one_of_many(code: int) -> bool:
-    """True if its neighbors have its category, and others are tested instead."""
+    """Returns True if the neighbors have the same category and are tested instead."""
     if code < 0x3000 or code % EVERY == 0 or code == 0x10FFFF:
         return False
     neighbors = {unicodedata.category(chr(c)) for c in (code - 1, code, code + 1)}
@@ -37,7 +37,7 @@ def code_points(all_of_them: bool) -> list[int]:
 @pytest.mark.parametrize("all_of_them", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_every_code_point(family: Pair, all_of_them: bool):
     """Tests all code points, or those where the category changes and a few of the others."""
-    # Some of one plane at a time.
+    # A sample of one plane at a time.
     for plane, codes in itertools.groupby(code_points(all_of_them), lambda code: code >> 16):
         contexts = FEW_CONTEXTS if plane in UNIFORM_PLANES else CONTEXTS
         while characters := [chr(c) for c in itertools.islice(codes, 2048)]:
@@ -46,7 +46,7 @@ def test_every_code_point(family: Pair, all_of_them: bool):
 
 
 def check(family: Pair, characters: list[str], text: str) -> None:
-    """Compares the ids of a text, and if they differ of each character."""
+    """Compares the ids of a text, and after a difference the ids of each character."""
     if is_exact(family, text):
         return
     for character in characters:

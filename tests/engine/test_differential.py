@@ -24,7 +24,7 @@ disallowed_sets = st.one_of(
 
 
 def outcome(call):
-    """Returns the result of a call, or the ValueError that it raises."""
+    """Returns the result of a call, or its ValueError."""
     try:
         return call()
     except ValueError as error:
@@ -42,7 +42,7 @@ def test_hard_texts_and_the_digests_of_the_release(name):
         assert both.ours.encode(text, allowed_special="all") == special, text
         assert both.ours.encode_ordinary(text) == ordinary, text
         assert both.ours.is_canonical(ordinary) and both.ours.is_canonical(special), text
-        if "<|reserved_200018|>" not in text:  # shares its id with another name
+        if "<|reserved_200018|>" not in text:  # has the same id as another name
             assert both.ours.decode(special) == both.ours.decode(ordinary), text
         rows.append([special, ordinary])
     assert RECORDED["digests"][name] == hashlib.sha256(repr(rows).encode()).hexdigest()
@@ -156,5 +156,5 @@ def test_only_native_bpe(name, text):
     both = pair(name)
     text = normalized(name, text)
     if "\x1c" in text or "\x1f" in text or "\u017f" in text:
-        return  # the regex package has other ideas about these
+        return  # The regex package classifies these differently.
     assert both.ours._encode_only_native_bpe(text) == both.theirs._encode_only_native_bpe(text)

@@ -1,4 +1,4 @@
-"""Compares vocabularies with an empty token, as Whisper's multilingual one, with tiktoken's."""
+"""Compares vocabularies with an empty token, as in Whisper's multilingual one, with tiktoken's."""
 
 from __future__ import annotations
 

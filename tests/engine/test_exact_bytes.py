@@ -1,4 +1,4 @@
-"""Compares ids with tiktoken's on random bytes and text, which are hard to merge."""
+"""Compares ids with tiktoken's on random bytes and text that are hard to merge."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pytest
 import bpe_engine
 from bpe_engine.read.builtin import BUILTIN
 
-# Users keep these with the ids of an encoding: a version must not change them.
+# Users store these with the ids of an encoding: a new version must not change them.
 GOLDEN = {
     "gpt2": "bc98d100a6f5097f798d807c399c086939a96045fb9ea8e734c59278cceb8864",
     "r50k_base": "bc98d100a6f5097f798d807c399c086939a96045fb9ea8e734c59278cceb8864",
@@ -37,7 +37,7 @@ PARTS: dict[str, Any] = {
 
 
 def plain_fingerprint(parts: dict[str, Any]) -> str:
-    """The fingerprint again, in plain Python."""
+    """Computes the fingerprint in plain Python."""
     form = bytearray()
 
     def number(value: int) -> None:

@@ -1,4 +1,4 @@
-"""Many threads on shared objects, some of which change meanwhile: also without the GIL."""
+"""Many threads use shared objects while some change them, with and without the GIL."""
 
 from __future__ import annotations
 

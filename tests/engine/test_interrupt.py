@@ -39,7 +39,7 @@ CALLS = {
     "encode_segments of a tokenizer file": "file.encode_segments([(unknown, False)])",
 }
 
-# A file over characters with a normalized added token: segments are followed through every step.
+# A file over characters with a normalized added token: tests follow segments through every step.
 NO_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
 FILE = {
     "normalizer": {"type": "Lowercase"},
@@ -70,7 +70,7 @@ encoded = file.encode(unknown)
 signal.signal(signal.SIGVTALRM, signal.default_int_handler)
 """
 
-# The signal comes after a little CPU time, while the call works: however busy the machine is.
+# The signal comes after a little CPU time, during the call, on a machine under any load.
 PROGRAM = """
 before = work_done()
 try:
@@ -82,7 +82,7 @@ else:
     sys.exit("the call ended by itself")
 """
 
-# Signals are looked for after every 4 MiB of work. Until the signal comes, more may be done.
+# Signals are checked after every 4 MiB of work; more may be done before the signal comes.
 MOST_WORK = 24 << 20
 
 

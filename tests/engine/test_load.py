@@ -1,4 +1,4 @@
-"""Tests reading rank files: valid, packed, extended and malformed ones."""
+"""Tests reading rank files: valid, compressed, extended and malformed files."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_unwritable_cache(network, monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(OSError):
         load.read_file_cached(url)
-    # The default directory was not asked for: not an error.
+    # The default directory was not requested: no error.
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
@@ -360,7 +360,7 @@ def test_errors_of_a_vocabulary_name_its_files(write):
         with pytest.raises(ValueError) as error:
             load_encoding(path, extra=extra)
         assert str(error.value).startswith(message)
-    # Errors that the files do not cause do not name them.
+    # Errors from outside the files do not name the files.
     with pytest.raises(ValueError) as error:
         load_encoding(first, special_tokens={"<|x|>": 7})
     assert first not in str(error.value)
@@ -493,7 +493,7 @@ def test_published_ranks_bring_their_own_pattern(name, tmp_path):
     text = "It's 12345 e\u0301 " + "".join(published.special_tokens)
     expected = published.encode(text, allowed_special="all")
     assert ours.encode(text, allowed_special="all") == expected
-    # A file that begins with them, and has a token where a special token was.
+    # A file that begins with these tokens, and has a token at a special token's id.
     taken, id = list(published.special_tokens.items())[-1]
     more = tmp_path / "more.tiktoken"
     more.write_bytes((DATA / f"{name}.tiktoken").read_bytes() + line(b"zzzqqq", id))

@@ -45,16 +45,16 @@ NEAR_RUNS = {
     for length in (7, 63, 130)
 }
 
-# A run of whitespace of this length makes tiktoken panic; there the meaning of the pattern is
-# the reference.
+# A run of whitespace of this length makes tiktoken panic; there the pattern's meaning is the
+# reference.
 SPACES = {"spaces": " " * MILLION, "spaces and a letter": " " * MILLION + "x"}
 
 
-# How much of a text is encoded, in percent. tiktoken takes a second for some of them.
+# Share of a text to encode, in percent. tiktoken takes a second for some of them.
 PART = 30
 PARTS = [PART, pytest.param(100, marks=pytest.mark.thorough)]
 
-# The others differ from one of the families in their ranks or special tokens only.
+# Other encodings differ from one of these only in their ranks or special tokens.
 NAMES = [
     *((name, PART) for name in FAMILIES),
     *(pytest.param(name, 100, marks=pytest.mark.thorough) for name in FAMILIES),
@@ -109,7 +109,7 @@ def test_ids_of_near_runs(both: Pair, kind):
 
 @pytest.mark.parametrize("kind", [*INPUTS, *SPACES, *NEAR_RUNS])
 def test_no_text_takes_much_work(both: Pair, kind):
-    """A bracket and dashes took 70 times as long a byte as words."""
+    """A bracket and dashes once took 70 times as long a byte as words."""
     text = {**INPUTS, **SPACES, **NEAR_RUNS}[kind][:200_000]
     both.ours.set_caching(False)
     try:

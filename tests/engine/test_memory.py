@@ -27,7 +27,7 @@ result = CALL
 print((peak() - before) / len(text))
 """
 
-# Bytes besides the result for each byte of text.
+# Bytes for each byte of text, without the result.
 PEAKS = {
     "count": ("enc.count(text)", 0.5),
     "count_till_limit": ("enc.count_till_limit(text, 10**9)", 0.5),
@@ -81,7 +81,7 @@ print(peak() - before, len(pool))
 
 
 def test_closed_streams_leave_no_memory():
-    """Each takes some 300 KB for its stop strings, which would be a gigabyte."""
+    """Each stream takes some 300 KB for its stop strings; all together a gigabyte."""
     run = subprocess.run(
         [sys.executable, "-c", STREAMS], capture_output=True, text=True, timeout=300
     )

@@ -7,7 +7,7 @@ from oracles import ENCODINGS
 from pairs import Pair, pair
 from seeds import seeded
 
-# Enough letters for words that are not tokens in any vocabulary.
+# Enough letters for words that are tokens in no vocabulary.
 ALPHABETS = {
     "latin": "etaoinshrdlucmfwypvbgkjqxz",
     "cyrillic": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэф",
@@ -49,7 +49,7 @@ def test_new_then_known_then_in_another_order(name: str) -> None:
 
 
 def test_runs_of_chinese_of_any_length(family: Pair) -> None:
-    """Chinese is cut into many pieces, of which some are new."""
+    """Chinese is cut into many pieces; some are new."""
     draw = seeded("chinese")
     common = ALPHABETS["chinese"]
     for length in [1, 2, 5, 6, 255, 256, 257, 510, 511, 512, 513, 1023, 1024, 1025, 4000]:
@@ -84,7 +84,7 @@ def test_pieces_of_every_length(family: Pair) -> None:
 
 
 def test_new_pieces_that_recur_at_once(family: Pair) -> None:
-    """They recur before and after they are cached, nearby and thousands of pieces later."""
+    """Pieces recur before and after they are cached, nearby and thousands of pieces later."""
     draw = seeded("again at once")
     for known in (0, 3, 40):
         pieces: list[str] = []

@@ -33,7 +33,7 @@ def test_offsets(name, text, allowed):
     )
     assert ids == both.expected(text, allowed)
     if name == "o200k_harmony" and 200_018 in ids:
-        return  # two names, of different length, share this id
+        return  # Two names of different length share this id.
     assert offsets == expected_offsets(both, text, ids)
 
 

@@ -121,14 +121,14 @@ def test_other_threads_run_meanwhile(gpt2):
             time.sleep(0)
 
     def others_ran() -> bool:
-        """True if the other thread ran between two statements of this one."""
+        """Returns True if the other thread ran between two statements of this thread."""
         before = turns
         gpt2.count(text)
         return turns > before
 
     thread = threading.Thread(target=take_turns)
     switch = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # nobody is made to let go
+    sys.setswitchinterval(1000)  # No thread is made to yield.
     try:
         thread.start()
         # On a busy machine the other thread may come too late for one call.

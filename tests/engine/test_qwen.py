@@ -54,7 +54,7 @@ def test_every_path_normalizes(text):
 
 
 def test_every_character_as_python_normalizes_it():
-    """The core's tables against Python's, for every character both know."""
+    """Compares the core's tables with Python's, for every character in both."""
     for start in range(0, 0x110000, 4096):
         characters = [
             chr(code)
@@ -69,7 +69,7 @@ def test_every_character_as_python_normalizes_it():
 
 # ---- Generations ----
 
-# As in the tokenizer_config.json files that are published with Qwen2.5 and Qwen3.
+# From the tokenizer_config.json files published with Qwen2.5 and Qwen3.
 NAMES = """<|endoftext|> <|im_start|> <|im_end|> <|object_ref_start|> <|object_ref_end|> <|box_start|>
 <|box_end|> <|quad_start|> <|quad_end|> <|vision_start|> <|vision_end|> <|vision_pad|> <|image_pad|>
 <|video_pad|> <tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|>
@@ -121,7 +121,7 @@ def test_ids_of_a_generation(name, text):
 
 
 def test_a_name_that_normalization_removes():
-    """`tokenizers` looks for added tokens first. U+0338 is the only mark that '>' composes with."""
+    """`tokenizers` searches for added tokens first. Only U+0338 composes with '>'."""
     text = "<|im_end|>\u0338"
     assert get_encoding("qwen3").encode(text) == ENCODING.encode("<|im_end|\u226f")
 

@@ -10,21 +10,21 @@ import tiktoken.load
 from bpe_engine import load
 from vocab_tools.ranks import load_ranks, read_rank_file
 
-# Read alike by both.
+# Both read these alike.
 READ = [
     b"YQ== 0", b"YQ== 0\r", b"YQ==  0", b"YQ==\t0", b" YQ== 0", b"YQ== 0 ", b"\tYQ==\x0b\x0c0\t",
     b"YQ== +1", b"YQ== 007", b"YQ== 1_000", b"YQ== 4294967294", b"= 7", b"== 7",
     b"\rYQ== 0\r\rYg== 1\r", b"YQ== 0\n\n\nYg== 1",
 ]  # fmt: skip
 
-# Refused by both.
+# Both refuse these.
 REFUSED = [
     b"YQ==", b"0", b" ", b"\t", b"YQ== 0 0", b"YQ==0", b"YQ== 1.0", b"YQ== 0x1", b"YQ== _1",
     b"YQ== 1_", b"YQ== 1__0", b"YQ== + 1", b"YQ== ++1", b"YQ== \xd9\xa3", b"YQ==\xc2\xa00", b"YQ 0",
     b"YQ= 0", b"Y 0",
 ]  # fmt: skip
 
-# Refused by us alone: tiktoken drops characters outside base64, keeps ids out of range (and fails
+# Only we refuse these: tiktoken drops characters outside base64, keeps ids out of range (and fails
 # when it makes an encoding of them), and ignores bits after the last byte.
 STRICTER = [
     b"Y!Q== 0", b"YQ==* 0", b"YR== 0", b"YQ==YQ== 0", b"-YQ== 0", b"YQ== -1", b"YQ== 4294967295",

@@ -1,4 +1,4 @@
-"""Tests `StreamDecoder`: its pieces, joined, are the whole text, however the ids cut it."""
+"""Tests `StreamDecoder`: its pieces, joined, are the whole text, for any cuts of the ids."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_no_character_in_halves(name, text):
 @pytest.mark.parametrize("name", ["gpt2", "qwen"])
 @given(data=st.data())
 def test_prompt(name, data):
-    """The prompt's text and the stream's are the text of both, whatever is cut in between; and a
-    character that the stream completes is the stream's."""
+    """The prompt's text and the stream's add up to the text of both, for any cut; a character that
+    the stream completes belongs to the stream."""
     ours = pair(name).ours
     ids = data.draw(some_ids(name))
     cut = data.draw(st.integers(0, len(ids)))
@@ -98,8 +98,8 @@ def test_prompt_inside_a_character():
     hello = qwen.encode("hello")[0]
     assert qwen.stream_decoder(prompt=[51461]).push(117) == "根"
     assert qwen.stream_decoder(prompt=np.array([51461])).push(np.int64(117)) == "根"
-    # The stream goes on with something else, or with nothing: half a character of the prompt
-    # gives no text.
+    # The stream continues with another character, or ends: half a character of the prompt gives no
+    # text.
     assert qwen.stream_decoder(prompt=[51461]).push(hello) == "hello"
     assert qwen.stream_decoder(prompt=[51461]).finish() == ""
     for errors in HANDLERS:

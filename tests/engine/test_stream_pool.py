@@ -1,4 +1,4 @@
-"""Stream pools: texts joined are decoding of the whole, up to the first stop string."""
+"""Stream pools: joined texts equal decoding the whole, up to the first stop string."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bpe_engine import StreamDecoder, StreamPool, StreamStop, Tokenizer, get_enc
 
 
 def first_stop(text: str, stops: list[str]) -> tuple[int, int] | None:
-    """The plain way: the first end of a stop string, and the longest that ends there."""
+    """Finds by plain search the first end of a stop string, and the longest one that ends there."""
     for end in range(len(text) + 1):
         lengths = [len(stop) for stop in stops if text[:end].endswith(stop)]
         if lengths:
@@ -86,7 +86,7 @@ def test_stop_strings_are_those_of_the_plain_way(text, stops, extra):
         if stop is not None:
             assert stop.id_index == count
             break
-        # Exactly what may become a stop string is held back, besides an incomplete character.
+        # Apart from an incomplete character, holds back exactly what may become a stop string.
         decoder = StreamDecoder(ours)
         so_far = decoder.push(ids[: count + 1])
         assert joined == so_far[: len(so_far) - held_back(so_far, stops)]
@@ -178,7 +178,7 @@ def test_several_ids_a_step():
     assert pool.step(slots, ragged)[0] == ["hello world", "", " world"]
     assert pool.step(slots, np.array([[31373, 995]] * 3))[0] == ["hello world"] * 3
     assert pool.step([], []) == ([], [])
-    # One stream twice: its texts in order.
+    # One stream, twice in a call: its texts in order.
     assert "".join(pool.step([slots[0]] * 2, [31373, 995])[0]) == "hello world"
 
 

@@ -1,4 +1,4 @@
-"""Tests strings in every storage of the interpreter: same ids, and no change to the string."""
+"""Tests strings in every storage of the interpreter: same ids, and unchanged strings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTHS = [0, 1, 2, 15, 16, 17, 31, 33, 64, 100, 5_000, 200_000]
 
 
 class Subclass(str):
-    """A subclass, which is stored differently from `str`."""
+    """A subclass, with another storage than `str`."""
 
 
 def texts(kind: str) -> list[str]:
@@ -46,7 +46,7 @@ def test_every_kind(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Latin-1", "two bytes", "four bytes"])
 def test_utf8_that_the_interpreter_keeps(kind: str) -> None:
-    """A string caches its UTF-8 once it is asked for, and is then read from there."""
+    """A string caches its UTF-8 on first request; later reads use the cache."""
     as_utf8 = ctypes.pythonapi.PyUnicode_AsUTF8
     as_utf8.restype, as_utf8.argtypes = ctypes.c_char_p, [ctypes.py_object]
     both = pair("o200k_base")

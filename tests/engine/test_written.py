@@ -1,4 +1,4 @@
-"""Files are written in one step, by every `save`."""
+"""Every `save` writes its file in one step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VOCABULARY = {"a": 0, "b": 1}
 
 
 def savers() -> dict[str, Callable[[str], object]]:
-    """By its name, each call that writes one file."""
+    """Calls that write one file, by name."""
     learned = vocab_tools.learn_merges("gpt2", {" lowslow": 5})
     tokenizer = hf.Tokenizer(hf.WordLevel(VOCABULARY, unk_token="a"))
     return {

@@ -16,7 +16,7 @@ def defined(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> list[list[tup
     """Returns the groups by trying every byte: the tokens of both sides up to each cut."""
 
     def tokens_before(spans: list[tuple[int, int]], at: int) -> int | None:
-        """The number of tokens before a cut, if it is one."""
+        """Returns the number of tokens before a cut; None elsewhere."""
         places = [place for place, (start, end) in enumerate(spans) if start < end]
         before = [place for place in places if spans[place][1] <= at]
         after = [place for place in places if spans[place][0] >= at]

@@ -42,7 +42,7 @@ def test_tokenize(vocab: Path, lowercase: bool) -> None:
 
 
 def packed_by_hand(segments: list[list[int]], length: int) -> tuple[list[int], list[int]]:
-    """One row: ids in turn, until the room is used up."""
+    """Makes one row: ids in turn, until the row is full."""
     kept: list[list[int]] = [[] for _ in segments]
     room = length - len(segments) - 1
     while room and any(len(some) < len(all) for some, all in zip(kept, segments)):

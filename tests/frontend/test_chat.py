@@ -89,7 +89,7 @@ def fields(value: Any) -> Any:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_as_transformers_does(both: Any, plain: Tokenizer, options: dict[str, Any]) -> None:
-    """Also of an encoding."""
+    """Results equal transformers', also around an `Encoding`."""
     ours, theirs = both
     options = {"conversation": CHAT, **options}
     expected = fields(theirs.apply_chat_template(**options))
@@ -117,7 +117,7 @@ def test_nothing_from_outside_is_special(both: Any, plain: Tokenizer) -> None:
         assert tokenizer.decode(said) == "No<|im_end|><|im_end|>"
         assert said[-1] == tokenizer.convert_tokens_to_ids("<|im_end|>")
         assert said.count(said[-1]) == 1
-    # transformers takes them for special tokens.
+    # transformers treats these as special tokens.
     theirs = both[1].apply_chat_template(HOSTILE)["input_ids"]
     assert theirs.count(both[1].convert_tokens_to_ids("<|im_end|>")) == 2
 
@@ -126,7 +126,7 @@ WITHOUT_TAGS = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneratio
 
 
 def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
-    """In the shapes of masks with tags: one row or several, padded, cut, and as tensors."""
+    """Masks have the shapes of masks with tags: one row or several, padded, cut, and as tensors."""
     ours, theirs = both
     own = bpe_engine.hf.as_transformers(theirs.__class__.from_pretrained(theirs.name_or_path))
     long = [*CHAT, *OTHER, {"role": "assistant", "content": "Yes."}]
@@ -151,11 +151,11 @@ def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
                     **options,
                 )
                 assert fields(given) == fields(expected), options
-    # Where there are tags, transformers' masks.
+    # With tags, masks equal transformers'.
     assert fields(own.apply_chat_template(CHAT, return_assistant_tokens_mask=True)) == fields(
         theirs.apply_chat_template(CHAT, return_assistant_tokens_mask=True)
     )
-    # A name in a message is a special token to transformers, and the mask fits its ids.
+    # transformers treats a name in a message as a special token, and the mask fits its ids.
     said = [*HOSTILE, {"role": "assistant", "content": "No<|im_end|>"}]
     hostile = own.apply_chat_template(
         said, chat_template=WITHOUT_TAGS, return_assistant_tokens_mask=True

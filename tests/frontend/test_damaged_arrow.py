@@ -1,6 +1,6 @@
 """Tests that Arrow arrays with lying buffers raise an error, and that no other memory is read.
 
-Each layout is tried in a child process, since a lie that is believed may crash it.
+Each layout is tried in a child process, which a false buffer may crash.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def run_ends() -> Cases:
 
 
 def lists() -> Cases:
-    """For `TokenBatch.from_arrow`."""
+    """Makes arrays for `TokenBatch.from_arrow`."""
     import numpy as np
     import pyarrow as pa
 
@@ -162,7 +162,7 @@ def try_cases(layout: str) -> None:
     for name, make in LAYOUTS[layout]():
         print(name, end=": ", flush=True)
         try:
-            # Some lies pyarrow itself refuses, how many depends on its version.
+            # pyarrow itself refuses some false buffers, more or fewer by version.
             print(read(make()).to_lists())
         except (ValueError, TypeError, MemoryError) as error:
             print("refused:", type(error).__name__, str(error).splitlines()[0])

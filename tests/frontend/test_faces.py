@@ -148,7 +148,7 @@ def test_strip_goes_15_deep_on_every_face(faces: list[Any]) -> None:
 
 
 def test_names_that_overlap_are_found_the_same() -> None:
-    """A name that a segment does not allow hides no other one."""
+    """A name that a segment does not allow hides no other name."""
     names = ["<|endoftext|>", "<qq", "qq>", "<qq>b", "q>b<"]
     base = bpe_engine.get_encoding("gpt2")
     ids = {name: 50256 + place for place, name in enumerate(names)}
@@ -217,7 +217,7 @@ def test_a_mark_that_changes_the_end_of_a_name() -> None:
         assert face.encode_segments([trusted(given)]) == normal
     for face in (file, by_file):
         assert face.encode_segments([trusted(given)]) == theirs
-    # Following text takes no token away.
+    # Later text removes no token.
     parts = [trusted("a<|im_end|>"), untrusted("\u0338b")]
     for face in (encoding, file, by_encoding, by_file):
         assert face.encode_segments(parts) == theirs
@@ -321,7 +321,7 @@ def test_odd_files_keep_the_promise(
             whole = tokenizer.encode("".join(parts), add_special_tokens=False).ids
             one = [trusted("".join(parts))]
             assert tokenizer.encode_segments(one) == whole, (name, parts)
-            # Nothing in it could be an added token.
+            # No part of the text could be an added token.
             plain = [part.translate(dict.fromkeys(map(ord, "<>nNuUéab"), "x")) for part in parts]
             plain_whole = tokenizer.encode("".join(plain), add_special_tokens=False).ids
             assert tokenizer.encode_segments([untrusted(part) for part in plain]) == plain_whole
@@ -336,7 +336,7 @@ def test_odd_files_keep_the_promise(
                 tokenizer.encode_segments(mixed)
                 == tokenizer.encode(joined, add_special_tokens=False).ids
             ), (name, mixed)
-            # Nothing in untrusted text is an added token.
+            # No part of untrusted text is an added token.
             ids = tokenizer.encode_segments([untrusted(part) for part in parts])
             assert not added & set(ids), (name, parts)
             segments = [
@@ -365,7 +365,7 @@ def test_odd_files_keep_the_promise(
 
 
 def control_file(content: str, normalizer: Any = None, **model: Any) -> hf.Tokenizer:
-    """GPT-2's file with one added token, looked for in normalized text if there is any."""
+    """GPT-2's file with one added token, searched for in normalized text if there is any."""
     file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
     lacking = model.pop("lacking", "")
     vocab = {token: id for token, id in file["model"]["vocab"].items() if lacking not in token}

@@ -1,4 +1,4 @@
-"""Tests loading folders of every kind, compared with transformers where it reads them, too."""
+"""Tests loading folders of every kind, compared with transformers if it reads them, too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def small_ranks() -> dict[bytes, int]:
 
 
 def test_tokenizer_model(tmp_path: Path) -> None:
-    """The format of tiktoken, as Llama 3 has it, which transformers converts."""
+    """Tests the format of tiktoken, as in Llama 3, which transformers converts."""
     pytest.importorskip("tiktoken")
     path = write(tmp_path / "model", tokenizer_config__json=CONFIG)
     dump_tiktoken_bpe(small_ranks(), str(path / "tokenizer.model"))
@@ -111,7 +111,7 @@ def test_templates(tmp_path: Path) -> None:
 
 
 def test_special_tokens_map(tmp_path: Path) -> None:
-    """Read where the configuration does not list added tokens, as transformers does."""
+    """Added tokens come from the file if the configuration lists none, as in transformers."""
     special = {
         "pad_token": {"content": "<pad>", "lstrip": False, "rstrip": True, "normalized": False,
                       "single_word": False},

@@ -48,7 +48,7 @@ def eos(name: str, ours: hf.Tokenizer) -> int:
 
 
 def example(program: str, ours: hf.Tokenizer, eos: int) -> Any:
-    """Runs the example for a program, and returns what it makes."""
+    """Runs the example for a program, and returns its result."""
     blocks = Page(ROOT / "docs" / "serving-grammars.md").blocks
     (code,) = [body for _, body in blocks if body.startswith(f"import {program}\n")]
     names: dict[str, Any] = {"tokenizer": ours, "eos": eos}
@@ -119,7 +119,7 @@ def test_outlines_core(
     name: str, ours: hf.Tokenizer, eos: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outlines_core = pytest.importorskip("outlines_core")
-    # Their loader reads the cache of downloads.
+    # outlines' loader reads the cache of downloads.
     repository = tmp_path / ".cache" / "huggingface" / "hub" / f"models--local--{name}"
     snapshot = repository / "snapshots" / "first"
     snapshot.mkdir(parents=True)

@@ -93,7 +93,7 @@ def test_long_conversations_are_linear_work(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_parts_of_text_whose_tokens_cross_characters() -> None:
-    """Each character becomes words, of which the last one goes on in the next character."""
+    """Each character becomes several words, and the last word continues in the next character."""
     contents = {
         "normalizer": {"type": "NFKC"},
         "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},

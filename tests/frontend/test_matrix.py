@@ -52,7 +52,7 @@ def test_ids_and_offsets(case: Case) -> None:
         ours = case.face.encode_with_offsets(text, disallowed_special=())
         assert ours[0] == ids, text
         if spans is not None:
-            # Ours cover the text as given: all that a normalizer rewrites together.
+            # Ours cover the text as given: all characters that a normalizer rewrites together.
             assert all(a <= start and end <= b for (a, b), (start, end) in zip(ours[1], spans)), (
                 text
             )
@@ -147,7 +147,7 @@ def test_truncation(case: Case) -> None:
                 assert text.startswith(kept) if side == "right" else text.endswith(kept)
                 assert len(ids_of(case, kept)) <= most, (text, most, side)
                 assert kept == text or most < total
-        # No token of the text itself is left out where only one has to go.
+        # No token of the text is dropped where only one must go.
         if total > 1:
             assert case.face.truncate(text, total - 1)[:1] == text[:1] or total < 12
 
@@ -200,7 +200,7 @@ def test_decoding(case: Case) -> None:
 
 
 def test_decoding_of_any_ids(case: Case) -> None:
-    """Streams and offsets have the text of `decode`, also where bytes are not UTF-8."""
+    """Streams and offsets have the text of `decode`, even with bytes that are not UTF-8."""
     rng = seeded("matrix any ids")
     table = bpe_engine.TokenTable(case.face)
     known = table.ids("ordinary") + table.ids("special")
@@ -226,7 +226,7 @@ def test_decoding_of_any_ids(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ["characters, Prepend", "characters, Metaspace"])
 def test_bytes_of_any_ids(name: str) -> None:
-    """No byte is lost, also where text shows U+FFFD."""
+    """No byte is lost, even if text shows U+FFFD."""
     case = file_case(FILES[name](), same)
     rng = seeded(f"matrix bytes {name}")
     space = 0x20
@@ -243,7 +243,7 @@ def test_bytes_of_any_ids(name: str) -> None:
         stream = case.face.stream_decoder()
         assert "".join([*map(stream.push, ids), stream.finish()]) == text, ids
         if ids[0] == space:
-            # A later byte that is not UTF-8 brings back a space; a stream has left it out by then.
+            # A later byte that is not UTF-8 restores a space that a stream has already omitted.
             continue
         stream = case.face.stream_decoder(errors="surrogateescape")
         pieces = [stream.push(id) for id in ids] + [stream.finish()]
@@ -427,7 +427,7 @@ def test_every_class_has_every_ability() -> None:
             theirs, ours = (inspect.getattr_static(owner, name, None) for owner in (Face, one))
             assert ours is not None, (one, name)
             if callable(theirs) and theirs is not ours:
-                # An own version takes what the common one takes.
+                # A class's own version takes the arguments of the common one.
                 common, own = (inspect.signature(it).parameters for it in (theirs, ours))
                 assert set(common) <= set(own), (one, name)
 

@@ -244,7 +244,7 @@ def test_what_the_class_takes_where_no_file_says(tmp_path: Path, name: str) -> N
     ],
 )
 def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
-    """Old folders have no class; transformers takes the model's class in ``config.json``."""
+    """The model's class in ``config.json`` counts for old folders without a tokenizer class."""
     getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
     config = {"model_max_length": 20}
     path = write(
@@ -259,7 +259,7 @@ def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
     "name", ["BertTokenizer", "T5Tokenizer", "XLNetTokenizer", "PreTrainedTokenizerFast"]
 )
 def test_truncation_and_padding_of_the_file(tmp_path: Path, name: str) -> None:
-    """As in files of sentence-transformers, which truncate and pad to 128."""
+    """Files of sentence-transformers truncate and pad to 128."""
     made = name if name in MADE else "BertTokenizer"
     getattr(transformers, made)(**MADE[made]()).save_pretrained(tmp_path / "model")
     file = hf.Tokenizer.from_file(tmp_path / "model" / "tokenizer.json")
@@ -309,7 +309,7 @@ def test_files_of_the_model_alone(tmp_path: Path, name: str, config: Any) -> Non
     theirs = theirs_of(path, name)
     same(Tokenizer.from_pretrained(path), theirs)
     if name == "CLIPTokenizer":
-        # Its class has another decoder.
+        # The class has another decoder.
         ids, swapped = theirs("what a day, isn't it?")["input_ids"], hf.as_transformers(path)
         for skip in (False, True):
             assert swapped.decode(ids, skip) == theirs.decode(ids, skip)
@@ -357,7 +357,7 @@ def test_from_wordpiece(tmp_path: Path, lowercase: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["mistral", "phi3", "modernbert", "granite"])
 def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
-    """For these, AutoTokenizer takes the file as it is, whatever class it names."""
+    """AutoTokenizer reads these files itself, whatever class they name."""
     transformers.LlamaTokenizer(**MADE["LlamaTokenizer"]()).save_pretrained(tmp_path / "model")
     config = {"tokenizer_class": "LlamaTokenizerFast"}
     path = write(
@@ -450,8 +450,8 @@ def test_models_of_paths(tmp_path: Path) -> None:
 def test_copies_of_another_class_in_threads(
     tmp_path: Path, file: str, name: str, config: dict[str, Any], face: str
 ) -> None:
-    """As vLLM's renderers and scorers call a tokenizer: rows that end one token after the limit, and
-    pairs with types."""
+    """vLLM's renderers and scorers call a tokenizer for rows that end one token after the limit,
+    and for pairs with types."""
     path = real(tmp_path, file, {"tokenizer_class": name, **config})
 
     def cached(tokenizer: Any) -> Any:

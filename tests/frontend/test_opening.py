@@ -50,7 +50,7 @@ texts = st.lists(ends | st.text(st.sampled_from("helo 1<e\u0301\xe9\u212a"), max
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any]]:
-    """Each file opened, and the same with `tokenizers`."""
+    """Opens each file with this package and with `tokenizers`."""
     found = {}
     for name, (contents, _) in FILES.items():
         path = tmp_path_factory.mktemp("file") / "tokenizer.json"
@@ -65,7 +65,7 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
     assert type(ours) is bpe_engine.Encoding
     assert type(ours.hf) is hf.Tokenizer and type(ours.transformers) is bpe_engine.Tokenizer
     assert ours.hf.fingerprint == ours.transformers.backend.fingerprint
-    # Programs ask this.
+    # Programs check this.
     assert "tokenizers" in str(type(ours.hf))
     has_ranks = FILES[name][1]
     if has_ranks:
@@ -91,7 +91,7 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
         assert ours.encode(text, allowed_special="all") == expected
         assert ours.hf.encode(text, add_special_tokens=False).ids == expected
         assert ours.hf.encoding.encode(text, allowed_special="all") == expected
-        # Where no special token is found, words of the tokenizer still are.
+        # Without special tokens in a text, words of the tokenizer are still found.
         theirs.encode_special_tokens = True
         ordinary = theirs.encode(text, add_special_tokens=False).ids
         theirs.encode_special_tokens = False
@@ -133,7 +133,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
     pair = open_tokenizer(folder)
     assert pair.encode("hello<|end|>", allowed_special="all") == [259, 262]
     assert open_tokenizer(folder / "merges.txt").special_tokens_set == {"<|end|>"}
-    # Ranks come before GPT-2's files, and a tokenizer.json before both.
+    # Ranks take precedence over GPT-2's files, and a tokenizer.json over both.
     bpe_engine.load.dump_tiktoken_bpe(dict(pair.mergeable_ranks), str(folder / "mine.tiktoken"))
     assert open_tokenizer(folder).special_tokens == {}
     (folder / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
@@ -143,7 +143,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         "vocab.json",
     ]
     assert recognize(folder).name == open_tokenizer(folder).name == "mine"
-    # By its contents, whatever its name.
+    # The contents decide, not the name.
     (tmp_path / "other").write_text(json.dumps(contents), encoding="utf-8")
     assert open_tokenizer(tmp_path / "other").encode("hello") == [259]
 
@@ -195,7 +195,7 @@ def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    """UnicodeDecodeError is a ValueError, but is not made of a text alone."""
+    """UnicodeDecodeError is a ValueError, but its constructor takes more than a text."""
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b'{"model": "\xff"}')
     for read in (bpe_engine.hf.Tokenizer.from_file, bpe_engine.open_tokenizer):

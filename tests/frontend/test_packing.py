@@ -121,7 +121,7 @@ def test_errors() -> None:
 
 
 def test_packing_encoded_texts() -> None:
-    """Follows the manual: ids of special tokens are looked up by name."""
+    """Looks up ids of special tokens by name, as in the manual."""
     encoding = bpe_engine.get_encoding("qwen")
     ids = encoding.encode_single_token
     segments = [

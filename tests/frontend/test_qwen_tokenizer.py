@@ -1,4 +1,4 @@
-"""Tests that `QwenTokenizer` behaves as its users know it from Qwen-7B, line by line."""
+"""Tests that `QwenTokenizer` behaves like the class of Qwen-7B, line by line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORDS = (
 
 
 def oracle(ranks: dict[bytes, int] | None = None) -> tiktoken.Encoding:
-    """The encoding that Qwen's own class makes, of tiktoken."""
+    """The tiktoken encoding that Qwen's own class makes."""
     ranks = TOKENIZER.get_vocab() if ranks is None else ranks
     return tiktoken.Encoding(
         "Qwen",
@@ -119,7 +119,7 @@ def test_tokens() -> None:
         TOKENIZER.tokenize("<|im_end|>", set(), "all")
     assert TOKENIZER.convert_tokens_to_ids(b"P") == 47
     assert TOKENIZER.convert_tokens_to_ids([None]) == [None]
-    # Ranks are bytes: a str is the name of a special token or nothing.
+    # Ranks are bytes: a str is the name of a special token, or unknown.
     assert TOKENIZER.convert_tokens_to_ids(["P", b"no such token"]) == [None, None]
     assert TOKENIZER.convert_tokens_to_ids(b"<|endoftext|>") is None
     with pytest.raises(ValueError, match="unknown ids: 151851"):
@@ -144,7 +144,7 @@ def test_the_vocabulary() -> None:
 def test_normalization_comes_first() -> None:
     assert TOKENIZER.encode("e\u0301 \u212a") == TOKENIZER.encode("\u00e9 K")
     assert TOKENIZER.tokenize("\u212a") == [b"K"]
-    # U+0338 after < is composed with it, which leaves no special token.
+    # U+0338 composes with <, so that no special token is left.
     assert TOKENIZER.encode("<\u0338|im_end|>") == TOKENIZER.encode("\u226e|im_end|>")
     assert 151645 not in TOKENIZER.encode("<\u0338|im_end|>")
 
@@ -221,7 +221,7 @@ def test_invalid_extra_files(tmp_path: Path) -> None:
         file.write_text(contents)
         with pytest.raises(ValueError, match=message):
             QwenTokenizer(extra_vocab_file=file)
-    # Twice the same new id.
+    # The same new id twice.
     file.write_text("5LiA5Y+q54yr 151851\n5Y+q54yr 151851\n")
     with pytest.raises(ValueError, match="line 2: the id 151851 .* is taken"):
         QwenTokenizer(extra_vocab_file=file)

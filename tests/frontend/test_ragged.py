@@ -266,7 +266,7 @@ def test_arrow_shares_memory() -> None:
 
 
 def test_row_splits_are_read_only() -> None:
-    """pyarrow reads where they point: with others, it crashed or gave out other memory."""
+    """pyarrow reads memory at the offsets: false offsets crashed it or gave other memory."""
     own = np.array([0, 2, 3])
     batch = TokenBatch([1, 2, 3], own)
     own[1] = 2**40

@@ -38,7 +38,7 @@ sides = st.sampled_from(["left", "right"])
 
 @given(batches, sides)
 def test_padding_is_that_of_token_batches(batch: list[str], side: Any) -> None:
-    """And of `pad`."""
+    """`padding=True` and `pad` equal `TokenBatch.pad`."""
     rows = PLAIN(batch, padding=True, padding_side=side, return_tensors="np")
     ragged = GPT2.encode_batch_to_numpy(batch, allowed_special="all")
     matrix, mask = ragged.pad(id=PLAIN.pad_token_id, side=side)
@@ -146,7 +146,7 @@ def test_added_tokens(tokenizer: Tokenizer) -> None:
     assert tokenizer.add_tokens(["<one>", AddedToken("<two>", normalized=False), "<one>"]) == 2
     ids = tokenizer.encode("<one> <two>")
     assert ids == [size, 220, size + 1]
-    # They are no special tokens.
+    # These are no special tokens.
     assert tokenizer.decode(ids, skip_special_tokens=True) == "<one> <two>"
     assert tokenizer.get_added_vocab() == {END: 50256, "<one>": size, "<two>": size + 1}
     tokenizer.add_tokens("<one>", special_tokens=True)
@@ -157,7 +157,7 @@ def test_what_an_encoding_cannot_add() -> None:
     tokenizer = Tokenizer(GPT2)
     with pytest.raises(ValueError, match="lstrip"):
         tokenizer.add_tokens(AddedToken("<x>", lstrip=True))
-    # Nor of a token that is there already, where it would be left out silently.
+    # An existing token cannot get the flag either: it would be dropped silently.
     with pytest.raises(ValueError, match="rstrip"):
         Tokenizer(GPT2, mask_token=AddedToken(END, rstrip=True))
     with pytest.raises(ValueError, match="a token of the vocabulary already"):
@@ -189,7 +189,7 @@ def test_tensors() -> None:
     assert rows.input_ids.tolist() == [[64, 50256], [65, 269]]
     assert rows.input_ids.dtype == rows.attention_mask.dtype == np.int64
     assert rows.offset_mapping.shape == (2, 2, 2)
-    rows.input_ids[0, 0] = 1  # It belongs to whoever asked for it.
+    rows.input_ids[0, 0] = 1  # The list belongs to the caller.
     assert PLAIN("a", return_tensors="np").input_ids.shape == (1, 1)
     assert PLAIN([], padding=True, return_tensors="np").input_ids.shape == (0, 0)
     ragged = PLAIN(["a", "b c"], return_tensors="np").input_ids
@@ -199,7 +199,7 @@ def test_tensors() -> None:
 
 
 def test_torch_and_tensorflow() -> None:
-    """With the packages where they are installed; otherwise the error names them."""
+    """Uses the packages that are installed; for the others, the error names the package."""
     for kind, module in (("pt", "torch"), ("tf", "tensorflow")):
         try:
             __import__(module)
@@ -216,7 +216,7 @@ def test_torch_and_tensorflow() -> None:
 
 
 class FakeTorch:
-    """In the place of torch: the calls that are made, on numpy's arrays."""
+    """A stand-in for torch: the methods in use, on numpy arrays."""
 
     __name__ = "torch"
     int64 = np.int64
@@ -339,7 +339,7 @@ def test_errors_of_decoding(tokenizer: Tokenizer) -> None:
 
 
 def test_without_numpy() -> None:
-    """Lists need nothing."""
+    """Lists need no package."""
     program = """
 import sys
 sys.modules["numpy"] = None

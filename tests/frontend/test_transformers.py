@@ -69,24 +69,24 @@ def load(path: Path, face: str) -> tuple[Any, Any]:
 
 @pytest.fixture(params=PAIRS, ids=", ".join, scope="module")
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Ours and theirs, which stay as they are."""
+    """Our tokenizer and theirs, which stay unchanged."""
     name, face = request.param
     return load(folder(tmp_path_factory.mktemp("both"), name), face)
 
 
 @pytest.fixture(params=itertools.product(["gpt2", "roberta-base"], FACES), ids=", ".join)
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
-    """Ours and theirs, which may be changed."""
+    """Our tokenizer and theirs, which tests may change."""
     name, face = request.param
     return load(folder(tmp_path, name), face)
 
 
 def plain(value: Any) -> Any:
-    """Fields of a result that can be compared."""
+    """Comparable fields of a result."""
     if isinstance(value, np.ndarray):
         if value.dtype == object:
             return [plain(row) for row in value]
-        # Of a row without ids, theirs has no integers.
+        # For a row without ids, theirs has no integers.
         return str(value.dtype) if value.size else "", value.shape, value.tolist()
     if isinstance(value, tuple):
         return tuple(plain(item) for item in value)
@@ -100,10 +100,10 @@ def outcome(call: Any) -> Any:
     try:
         result = call()
     except Exception as error:
-        # `tokenizers` has no kind of error for arguments that do not fit together.
+        # `tokenizers` has no kind of error for inconsistent arguments.
         return type(error).__name__ if type(error) is not Exception else "ValueError"
     except BaseException as error:
-        assert type(error).__name__ == "PanicException"  # Theirs, for strides that are too long.
+        assert type(error).__name__ == "PanicException"  # Theirs, if strides are too long.
         return "ValueError"
     return [(name, plain(value)) for name, value in result.items()]
 
@@ -157,7 +157,7 @@ FIELDS: list[dict[str, Any]] = [
 
 
 def check_matrix(ours: Any, theirs: Any, step: int) -> None:
-    """Every combination (or every so many), for a text, a batch, and pairs."""
+    """Yields every combination (or one in so many), for a text, a batch and pairs."""
     pairs = SOME[::-1]
     matrix = itertools.product(PADDINGS, TRUNCATIONS, FIELDS, (None, "np"))
     for padding, truncation, fields, tensors in itertools.islice(matrix, 0, None, step):
@@ -171,7 +171,7 @@ def check_matrix(ours: Any, theirs: Any, step: int) -> None:
 
 @pytest.mark.parametrize("both", CALLED, ids=", ".join, indirect=True)
 def test_matrix_of_options(both: tuple[Any, Any]) -> None:
-    # A step that has no factor in common with the number of choices meets each with each other.
+    # A step without a common factor with the number of choices pairs every two choices.
     check_matrix(*both, step=5)
 
 
@@ -205,7 +205,7 @@ def test_where_tokens_come_from(both: tuple[Any, Any]) -> None:
                     assert getattr(mine, method)(row, token) == found, (method, row, token)
             for method in ("char_to_token", "word_to_tokens", "word_to_chars", "char_to_word"):
                 for place in range(8):
-                    # transformers' answer for words outside the row is a TypeError.
+                    # transformers raises TypeError for words outside the row.
                     found = [outcome_of(getattr(it, method), row, place) for it in (mine, right)]
                     found = [None if one is TypeError else one for one in found]
                     assert found[0] == found[1]

@@ -32,7 +32,7 @@ def contents() -> str:
 
 CONTENTS = contents()
 
-# Of `t`, a tokenizer, and `e`, the encoding of "a the b" by it.
+# Results for `t`, a tokenizer, and `e`, its encoding of "a the b".
 CALLS = """
 t.encode(TEXT)
 t.encode(sequence=TEXT, pair="x", is_pretokenized=False, add_special_tokens=False)
@@ -209,7 +209,7 @@ t == t, t == type(t).from_str(t.to_str()), e == t.encode("a the b")
 
 
 def plain(value):
-    """A result, with the objects of either package as what they hold."""
+    """A result, with the objects of either package as their contents."""
     name = type(value).__name__
     if name in ("Encoding", "HfEncoding"):
         return fields(value)
@@ -245,7 +245,7 @@ def test_fields_of_the_model(field, value):
     t = hf.Tokenizer.from_str(CONTENTS)
     theirs = tokenizers.Tokenizer.from_str(CONTENTS)
     for word, given in enumerate((value, None, 0.0 if field == "dropout" else "", value, None)):
-        # Theirs keeps what it knows of words.
+        # Their encoding keeps its words.
         letter = "xyzwv"[word]
         text = f"hel{letter}lo abc{letter}ab lor{letter}em"
         for each in (t, theirs):

@@ -1,4 +1,4 @@
-"""Compares files over characters, with byte fallback, on random texts: made ones and real ones."""
+"""Compares files over characters, with byte fallback, on random texts: made-up and real files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def trained() -> dict[str, Any]:
 
 
 def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
-    """A pair of one of `KINDS`; takes the options of the model."""
+    """Our tokenizer and theirs for one of `KINDS`, with options of the model."""
     model = {**trained(), "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, **options}
     if model.pop("shuffled", False):
         names = list(model["vocab"])
@@ -239,7 +239,7 @@ def test_caches_and_prefixes_of_long_texts(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_caches_where_added_tokens_overlap(kind):
-    """A token takes the spaces after it, and some of these are a token as well."""
+    """A token takes the spaces after it; some of these spaces are a token as well."""
     ours, theirs = made(kind)
     for each in (ours, theirs):
         added = hf.AddedToken if each is ours else AddedToken
@@ -269,7 +269,7 @@ def test_token_tables_have_what_ids_add(kind):
         else:
             start = b"" if "gemma" in kind else b" "
             assert theirs.decode(ids, False).encode() == joined.removeprefix(start), text
-    # Its decoder leaves the names of bytes as they are.
+    # Its decoder does not change names of bytes.
     assert table[ours.token_to_id("<0xE2>")] == (b"<0xE2>" if kind == "always" else b"\xe2")
     assert table[ours.token_to_id("▁of▁the")] == b" of the"
     assert table.kind(ours.token_to_id("<s>")) == "special"

@@ -1,4 +1,4 @@
-"""Compares the look-up of chunks between spaces with `tokenizers`, in texts where little separates them."""
+"""Compares the look-up of chunks between spaces with `tokenizers`, in texts with few boundaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf
 
-#: As in SentencePiece's nmt_nfkc, and rules that look at a cluster, remove and lengthen.
+#: Rules of SentencePiece's nmt_nfkc, and rules that read a cluster, remove and lengthen.
 RULES = {
     "\t": " ",
     "\n": " ",
@@ -35,7 +35,7 @@ RULES = {
     "H": "h",
 }
 CHARSMAP = normalizers.Precompiled(charsmap(RULES))
-#: One that removes or replaces whitespace.
+#: A charsmap that removes or replaces whitespace.
 ODD = normalizers.Precompiled(charsmap({"\n": "n", "\t": "", "\u00a0": " ", "a": "", "b": "b "}))
 QUOTES = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
 SPACES = normalizers.Replace(Regex(" {2,}"), " ")
@@ -134,7 +134,7 @@ def text_of(rng) -> str:
 
 
 def ids_of(tokenizer, text):
-    """The ids of a text; None where it has none."""
+    """The ids of a text; None for a text without ids."""
     try:
         return tokenizer.encode(text, add_special_tokens=False).ids
     except Exception as error:
@@ -164,7 +164,7 @@ def check(ours: hf.Tokenizer, theirs, texts) -> None:
 
 
 def exact_unigram(seed: int):
-    """A model whose scores are summed without rounding; many are equal."""
+    """A model with unrounded sums of scores; many sums are equal."""
     state = json.loads(model_of("Unigram", seed).__getstate__())
     rng = seeded("exact", seed)
     vocab = [(token, rng.choice([-1.0, -1.5, -2.0, -2.25, -4.0])) for token, _ in state["vocab"]]
@@ -182,7 +182,7 @@ def tokenizer_of(kind: str, seed: int, normalizer, pre_tokenizer):
     return both(made.to_str())
 
 
-#: Parts of names that are searched for in normalized text, and characters that become parts of them.
+#: Parts of names that are searched for in normalized text, and characters that become such parts.
 NAMED = [
     "<|A|>", "<|a|>", "<|\u00c1|>", "<", "|a|>", "\uff1c|A|>", "\u226e|a|>", "<\u0338|a|>", "<|a\u0338|>",
     "a  <|a", "a-  a", "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338", "<|a \u0301|>",
@@ -198,7 +198,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1
 @pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel", "BPE"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_chunks_in_every_pipeline(kind, name, seed):
-    """Without added tokens, then with names that are searched for in normalized text."""
+    """Tries no added tokens, then names that are searched for in normalized text."""
     for place, pre_tokenizer in enumerate(PRE_TOKENIZERS):
         pair = tokenizer_of(kind, 100 * seed + place, NORMALIZERS[name], pre_tokenizer)
         rng = seeded(f"chunks {kind} {name} {seed}", place)
@@ -229,7 +229,7 @@ def long_words(seed: int) -> models.BPE:
     unknown = rng.choice([None, "[UNK]", tokens[-1]])
     tokens = list(dict.fromkeys([*tokens, "[UNK]"]))
     if merges and rng.random() < 0.3:
-        # Not in the order of ids, or two merges for a token.
+        # Ids in another order, or two merges for a token.
         place = rng.randrange(len(merges))
         left, right = merges[place]
         cut = rng.randrange(1, len(left + right))
@@ -245,7 +245,7 @@ def long_words(seed: int) -> models.BPE:
 
 
 def test_long_words_by_their_list() -> None:
-    """In windows, where the merges are in the order of ids; with unknown characters among them."""
+    """Windows are used if the merges are in the order of ids; the text has unknown characters."""
     for seed in range(40):
         theirs = tokenizers.Tokenizer(long_words(seed))
         theirs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -278,7 +278,7 @@ def test_chunks_of_real_files(path):
         "normalizer": (None, normalizers.Lowercase(), normalizers.StripAccents()),
         "pre_tokenizer": (pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Whitespace(), None),
     }.items():
-        for step in steps:  # Old chunks do not meet other parts.
+        for step in steps:  # Old chunks meet no other parts.
             setattr(ours, part, step)
             text = "The naïve Word's café words\nThe naïve"
             assert_same(ours.encode(text), both(ours.to_str())[1].encode(text), (part, step))

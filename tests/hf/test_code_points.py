@@ -17,7 +17,7 @@ from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf, patterns
 
-#: The code points of a text, which are between line breaks.
+#: Code points of a text, between line breaks.
 BATCH = 500
 
 
@@ -67,7 +67,7 @@ PRE_TOKENIZERS: dict[str, Any] = {
 
 
 def texts(code_points: list[int]) -> Iterator[str]:
-    """Texts of so many code points."""
+    """Texts of this many code points."""
     letters = [chr(code_point) for code_point in code_points if not 0xD800 <= code_point < 0xE000]
     for start in range(0, len(letters), BATCH):
         yield "\n".join(
@@ -77,13 +77,13 @@ def texts(code_points: list[int]) -> Iterator[str]:
 
 
 def some() -> list[int]:
-    """The first code points, and some others of each range."""
+    """The first code points, and some other code points of each range."""
     rng = seeded("code points", 1)
     return [*range(0x600), *rng.sample(range(0x600, 0x3400), 1000), *rng.sample(range(0x3400, 0x20000), 1000), *rng.sample(range(0x20000, 0x110000), 500)]  # fmt: skip
 
 
 def characters(normalizer: Any) -> tuple[Any, Any]:
-    """Our tokenizer and theirs with this normalizer, in which each character is an unknown token."""
+    """Our tokenizer and theirs with a normalizer; each character is an unknown token."""
     theirs = tokenizers.Tokenizer(models.BPE(vocab={"<u>": 0}, merges=[], unk_token="<u>"))
     theirs.normalizer, theirs.pre_tokenizer = normalizer, pre_tokenizers.FixedLength(1)
     return hf.Tokenizer.from_str(theirs.to_str()), theirs
@@ -155,7 +155,7 @@ def test_published_patterns_mean_what_oniguruma_reads(name):
 
 
 def test_scripts_of_neighbors():
-    """Every two neighbors, so that a code point moved to another script is found."""
+    """Tests every two neighbors, so that a code point moved to another script is found."""
     ours, theirs = hf.pre_tokenizers.UnicodeScripts(), pre_tokenizers.UnicodeScripts()
     letters = [chr(place) for place in range(0x110000) if not 0xD800 <= place < 0xE000]
     for start in range(0, len(letters), 1 << 16):

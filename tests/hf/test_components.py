@@ -14,7 +14,7 @@ from hf_oracle import assert_same, both, outcome, tokenizers
 
 from bpe_engine import hf
 
-#: The modules that have the classes of a kind.
+#: Modules with the classes of a kind.
 MODULES = {
     "normalizer": "normalizers",
     "pre_tokenizer": "pre_tokenizers",
@@ -197,7 +197,7 @@ def test_a_change_reaches_every_tokenizer():
     second.normalizer[1][0] = parts.Prepend("x")
     for tokenizer in (first, second):
         assert tokenizer.normalizer.normalize_str(" A ") == "x A "
-    # It belongs to no tokenizer any more.
+    # The component belongs to no tokenizer any more.
     first.normalizer = parts.NFC()
     strip.right = True
     assert repr(first.normalizer) == "NFC()"
@@ -253,7 +253,7 @@ def test_python_objects_are_refused_by_name():
 
 
 def spellings(kind: str) -> list[tuple[str, Any]]:
-    """Each component as it may stand in an older file: without its type, with another, as a list."""
+    """Each component in the form of an older file: without its type, with another, as a list."""
     found = []
     for of_kind, name, arguments, _ in CALLS:
         make = getattr(getattr(tokenizers, MODULES[kind]), name, None) if of_kind == kind else None

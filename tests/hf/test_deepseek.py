@@ -1,4 +1,4 @@
-"""Tests DeepSeek's pre-tokenizer, three splits in a row, with merges that would cross its cuts."""
+"""Tests DeepSeek's pre-tokenizer, three consecutive splits, with merges that cross its cuts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seeds import seeded
 
 from vocab_tools.convert.pre_tokenizer import DEEPSEEK_IN_ONE, pre_tokenizer_of
 
-#: Characters that the splits treat differently, including Japanese, and some that no rule matches.
+#: Characters that the splits treat differently, including Japanese, and characters without a rule.
 PARTS = [*"aZé\u03011٣ \n\t\u3000!.$—。中々龦のア・゙\u3099\u3097한\x00\x7f\u200d😀"]
 PARTS += ["23", "  ", "\r\n", "foo", ".bar", "中文"]
 

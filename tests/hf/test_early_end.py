@@ -1,4 +1,4 @@
-"""Truncation on the right: a text is read as far as it is kept, and every field equals
+"""Truncation on the right: only the kept part of a text is read, and every field equals
 `tokenizers`'."""
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def test_overflow_is_made_when_it_is_asked_for(plain):
     assert made.ids == expected.ids
     parts = made.overflowing
     details = work(lambda: [part.offsets for part in parts])
-    assert details < 20 * alone  # All parts share what they are made of.
+    assert details < 20 * alone  # All parts share their source.
     assert len(parts) == len(expected.overflowing) > 10
     for part, other in zip(parts, expected.overflowing, strict=True):
         assert_same(part, other)
-    # From the tokenizer as it was.
+    # Made by the tokenizer before the change.
     made = ours.encode(text)
     ours.no_truncation()
     ours.no_padding()

@@ -127,7 +127,7 @@ def test_overflow_that_exceeds_memory():
 
 @pytest.mark.parametrize("megabytes", range(150, 300, 50))
 def test_truncation_of_a_text_that_memory_holds_once(megabytes):
-    # The overflow is made of a copy of all the ids, 60 MB here.
+    # The overflow is made from a copy of all the ids, 60 MB here.
     code = """
         text = "ab " * 5_000_000
         try:
@@ -142,7 +142,7 @@ def test_truncation_of_a_text_that_memory_holds_once(megabytes):
 
 
 def test_looking_at_every_token_of_a_long_text():
-    # Each look took time of the length of the text: all of them would take an hour.
+    # Each search took time linear in the text: all of them would take an hour.
     encoding = hf.Tokenizer.from_str(made().to_str()).encode("a b " * 500_000)
     look = encoding.token_to_chars
     assert [look(token) for token in (0, 1, 1_999_999)] == [(0, 1), (1, 2), (1_999_999, 2_000_000)]
@@ -195,7 +195,7 @@ def test_a_finalizer_may_read_the_encoding_that_is_being_read():
 
 
 def test_a_long_added_token_of_one_letter():
-    # The transitions of a DFA for it take time with the square of its length: hours.
+    # Its DFA would take quadratic time for the transitions: hours.
     content = "x" * 1_000_000
     ours = hf.Tokenizer.from_str(made().to_str())
     ours.add_tokens([content])
@@ -208,14 +208,14 @@ def test_added_tokens_of_whitespace_in_much_whitespace(flags):
     ours, theirs = both(theirs.to_str())
     for text in ("     ", "a    b", "    x x   x \n\n\n", " x x x"):
         assert_same(ours.encode(text), theirs.encode(text), text)
-    # Time with the square of its length would be hours.
+    # Quadratic time would be hours.
     assert len(ours.encode(" " * 4_000_000).ids) == 2_000_000
 
 
 @pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("name", ["t{}", "<|extra_{}|>", "{}", "{0}<{0}>"])
 def test_many_added_tokens_that_begin_alike(name, special):
-    # The automaton's states were renumbered in time with the square of their number: 40 s.
+    # Renumbering the automaton's states took quadratic time: 40 s.
     names = [name.format(number) for number in range(100_000)]
     ours, theirs = (hf.Tokenizer.from_str(made().to_str()), made())
     add = "add_special_tokens" if special else "add_tokens"

@@ -234,7 +234,7 @@ def test_every_ability_keeps_control_tokens_out_of_text():
                 chunks = kept.chunk_spans(text, len(ids), ids=True, **none)
                 assert all(1 not in chunk.ids for chunk in chunks)
                 assert 1 not in bpe_engine.prompt.Conversation(kept, **none).update(text).ids
-                # All that was as it is stays so.
+                # All unchanged settings stay.
                 assert kept.encode(text).ids == as_it_is.encode(text).ids
                 assert kept.encode_to_numpy(text).tolist() == as_it_is.encode(text).ids
                 plain = text.replace("</s>", "ab")

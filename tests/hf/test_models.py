@@ -1,4 +1,4 @@
-"""Compares models other than BPE with `tokenizers`: made up, in every pipeline."""
+"""Compares models other than BPE with `tokenizers`: made-up models, in every pipeline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = sorted(MODELS)
 
 
 def assert_outcome(ours, theirs, text, note=None, **options) -> bool:
-    """Compares an encoding with every field, or the fact that there is an error."""
+    """Compares an encoding with every field, or the existence of an error."""
     try:
         expected = theirs.encode(text, **options)
     except BaseException as error:
@@ -36,7 +36,7 @@ def assert_outcome(ours, theirs, text, note=None, **options) -> bool:
         getattr(model, name, "") for name in ("continuing_subword_prefix", "end_of_word_suffix")
     ]
     if getattr(model, "byte_fallback", False) and any(affixes):
-        # Bytes of affixes reach beyond the piece: there, their offsets are those in the piece.
+        # Bytes of affixes reach beyond the piece: there, their offsets are relative to the piece.
         assert ours.encode(text, **options).tokens == expected.tokens
     else:
         assert_same(ours.encode(text, **options), expected, (text, note))
@@ -145,7 +145,7 @@ def test_versions():
 
 
 def test_templates_that_cannot_be_filled():
-    """A file is read, and only the template that lacks something fails."""
+    """A file is read; only a template with a missing part fails."""
 
     def token(name):
         return {"SpecialToken": {"id": name, "type_id": 0}}
@@ -331,7 +331,7 @@ def test_spaces_belong_to_one_token_only():
     ours, theirs = both(theirs.to_str())
     for text in ("_  ", "a  _", "  _"):
         assert_same(ours.encode(text), theirs.encode(text), text)
-    # There this panics.
+    # `tokenizers` panics there.
     assert ours.encode("_    a").tokens == ["_    ", "a"]
 
 
@@ -359,7 +359,7 @@ def test_threads_encode_while_tokens_are_added():
 
 @pytest.mark.parametrize("name", ["vocab.txt", "merges.txt", "vocab.json", "tokenizer.json"])
 def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None:
-    """A mark would be part of the first token, which is then missing in the vocabulary."""
+    """A mark would be part of the first token, which the vocabulary then lacks."""
     contents = {
         "vocab.txt": "[PAD]\n[UNK]\n",
         "vocab.json": '{"a": 0, "b": 1, "ab": 2}',
@@ -428,7 +428,7 @@ def test_files_that_are_not_utf8_are_named(tmp_path: Path) -> None:
 
 
 def test_numbers_are_no_paths() -> None:
-    """An int is not taken as a file descriptor."""
+    """An int is no file descriptor."""
     for read in (
         hf.Tokenizer.from_file,
         hf.Tokenizer.from_sentencepiece,
@@ -444,7 +444,7 @@ def test_numbers_are_no_paths() -> None:
 
 
 def test_tokens_that_no_file_can_hold(tmp_path: Path) -> None:
-    """`tokenizers` writes files that it cannot read again."""
+    """`tokenizers` writes files that it cannot read."""
     for token in (" c", "c\n", "#version"):
         model = hf.BPE({token: 0, "a": 1, token + "a": 2}, [(token, "a")])
         with pytest.raises(ValueError, match=r"merges.txt cannot hold the token .*Tokenizer.save"):

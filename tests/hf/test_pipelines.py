@@ -43,7 +43,7 @@ from bpe_engine import hf
 from bpe_engine.prompt import trusted, untrusted
 
 KINDS = ["bytes", "bytes", "characters", *MODELS]
-#: Splits and normalizers under which a long text is read only as far as it is kept.
+#: Splits and normalizers under which only the kept part of a long text is read.
 PLAIN = [
     *(pre_tokenizers.ByteLevel(add_prefix_space=prefix) for prefix in (False, True)),
     pre_tokenizers.Sequence(
@@ -84,7 +84,7 @@ def pipeline(
         theirs.add_tokens(added)
         theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
     except Exception as error:
-        # Two added tokens that are the same once normalized.
+        # Two added tokens that normalization makes equal.
         assert "pattern" in str(error).lower() or "duplicate" in str(error).lower(), error
         return None
     try:
@@ -110,7 +110,7 @@ def same_outcome(ours: Any, theirs: Any, *given_input: Any, **options: Any) -> A
         expected = theirs.encode(*given_input, **options)
     except BaseException as error:
         if type(error).__name__ == "PanicException":
-            # A token of spaces inside those that the token before it took.
+            # A token of spaces inside the spaces that the token before took.
             ours.encode(*given_input, **options)
             return None
         with pytest.raises(ValueError, match=r"model\.unk_"):
@@ -126,7 +126,7 @@ def same_outcome(ours: Any, theirs: Any, *given_input: Any, **options: Any) -> A
 
 
 def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> None:
-    """Compares what else gives ids, counts and places, and decoding."""
+    """Compares the other sources of ids, counts and offsets, and decoding."""
     try:
         expected = theirs.encode(text, add_special_tokens=False)
     except BaseException as error:
@@ -150,7 +150,7 @@ def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> No
     borders = {0, len(text), *(place for span in expected.offsets for place in span)}
     is_apart = (
         type(theirs.model).__name__ != "BPE"
-    )  # Unknown characters may have one place together.
+    )  # Unknown characters may have one offset together.
     for place in cuts(ours, text, limit):
         assert place in borders or is_apart or ours.post_processor is not None, (text, place)
 
@@ -224,7 +224,7 @@ def check(kind, seed, parts, added, texts, other, limit):
     same_outcome(ours, theirs, texts[0].split(" "), is_pretokenized=True)
     again = pickle.loads(pickle.dumps(ours))
     assert again.fingerprint == ours.fingerprint and again.to_str() == ours.to_str()
-    # Other components of the same tokenizers. Theirs keeps what it knows of words.
+    # Other components of the same tokenizers. Their encoding keeps its words.
     theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
     try:
         for tokenizer in (ours, theirs):
@@ -277,7 +277,7 @@ def check_truncation(kind, seed, parts, added, cut, sides, with_words):
         return
     rng = seeded("early end", seed)
     words = [*WORDS.split(" "), " world", "、", "\u0301", "<a>", " <s>", "lo ", "\n\n", "   "]
-    # The overflow of a pair has the parts of both texts, each with each.
+    # The overflow of a pair has every combination of the parts of both texts.
     long, *texts = ("".join(rng.choices(words, k=count)) for count in (900, 250, 200, 0))
     inputs: list[Any] = [(long,), *((texts[a], texts[b]) for a, b in sides)]
     if with_words:
@@ -364,7 +364,7 @@ def test_a_run_of_bytes_is_cut_between_characters() -> None:
 
 @pytest.mark.parametrize("has_bytes", [False, True])
 def test_unknown_characters_never_become_names_in_segments(has_bytes: bool) -> None:
-    """Unigram looks a run of unknown characters up, which may be the name of a special token."""
+    """Unigram looks up a run of unknown characters, which may be the name of a special token."""
     bytes_of = [(f"<0x{byte:02X}>", 0.0) for byte in range(256)] if has_bytes else []
     pieces = [("<unk>", 0.0), ("▁", -1.0), ("a", -1.0), ("</s>", 0.0), ("#", -1.0), *bytes_of]
     theirs = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, 0, has_bytes))

@@ -72,7 +72,7 @@ def test_ids_offsets_and_decoded_text(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
-    """Also where control pieces, which have no text, stand between bytes."""
+    """Decoding is exact even with control pieces, which have no text, between bytes."""
     ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
     rng = seeded("sentencepiece bytes", name)
     size = theirs.get_piece_size()
@@ -97,7 +97,7 @@ def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
             stream = ours.stream_decoder(prompt=ids[:cut], skip_special_tokens=skips)
             parts = [*map(stream.push, ids[cut:]), stream.finish()]
             before, after = theirs.decode(ids[:cut]), "".join(parts)
-            # Spaces at the beginning of a text are left out, also after ids without text.
+            # Spaces at the beginning of a text are omitted, also after ids without text.
             assert text.endswith(after.lstrip()), (ids, cut, skips)
             is_cut = before.endswith("\ufffd")
             assert is_cut or (before + after).lstrip() == text.lstrip(), (ids, cut, skips)
@@ -182,7 +182,7 @@ def test_random_models() -> None:
 
 
 def test_long_runs_of_marks() -> None:
-    """The leftmost of pieces with one score merges, the best of others."""
+    """Among pieces with the same score the leftmost merges, else the best."""
     rng = seeded("runs of sentencepiece")
     for number in range(60):
         lengths = rng.sample(range(2, 20), k=rng.randrange(1, 12))
@@ -197,7 +197,7 @@ def test_long_runs_of_marks() -> None:
 
 
 def test_the_unknown_piece_in_a_text() -> None:
-    """Its text is ordinary, and unknown characters in a row are one piece, across words, too."""
+    """Its text is ordinary, and consecutive unknown characters are one piece, across words, too."""
     rng = seeded("unknown pieces of sentencepiece")
     parts = ["<unk>", "<unk>", "u", "n", "k", "<", ">", " ", "☃", "▁", "{", "<unk", "unk>", "uk"]
     for _ in range(120):
@@ -218,7 +218,7 @@ def test_the_unknown_piece_in_a_text() -> None:
         assert [row.tolist() for row in rows_of] == [theirs.encode(text) for text in texts]
 
 
-#: Text that rules replace: at both sides of whitespace, and whitespace itself.
+#: Text that rules replace: on both sides of whitespace, and whitespace itself.
 REPLACED = [
     "a", "b", "x", "!", ",", "\uff0c", "é", "a\u0301", "ab", "xx", " ", "\t", "\n", "\r", "\r\n", " \u0301",
     "a ", "\u00a0", "\u200b", "\u0301", "\u0301\u0301", "▁",
@@ -241,7 +241,7 @@ def test_random_rules() -> None:
 
 @pytest.mark.parametrize("new", ["é", "a", "ab", "", "a b"])
 def test_a_rule_for_spaces(new: str) -> None:
-    """It does not replace the mark that is put before a text."""
+    """The rule does not replace the mark before a text."""
     rows = [("<unk>", 0.0, 2), ("▁", 0.0, 1), ("a", -1.0, 1), ("é", -1.5, 1), ("▁a", -0.5, 1)]
     for flags in range(8):
         names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
@@ -269,7 +269,7 @@ def test_user_defined_pieces_of_many_lengths() -> None:
 
 @pytest.mark.parametrize("model_type", [2, 3, 4])
 def test_control_pieces_of_one_character(model_type: int) -> None:
-    """sentencepiece up to 0.2.1 gives no ids for a text with one."""
+    """sentencepiece up to 0.2.1 gives no ids for a text with such a piece."""
     rows = [("<unk>", 0.0, 2), ("a", -1.0, 1), ("b", -1.0, 1), ("ab", -0.5, 1), ("x", 0.0, 3)]
     contents = made_model(rows, model_type)
     ours, theirs = opened(contents), processor(contents)
@@ -452,7 +452,7 @@ def test_parts_that_cannot_be_set() -> None:
 
 @pytest.mark.parametrize("name", ["tokenizer.model.v3", "instruct.model.v7m1", "spm.model"])
 def test_names_of_files(tmp_path: Path, name: str) -> None:
-    """As in mistral-common and in Mistral's folders."""
+    """Forms of mistral-common and of Mistral's folders."""
     path = tmp_path / name
     path.write_bytes(model_bytes("bpe llama"))
     expected = processor(model_bytes("bpe llama")).encode("the token")

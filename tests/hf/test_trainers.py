@@ -60,7 +60,7 @@ def random_words(random: Any, letters: str, most: int) -> dict[str, int]:
     }
 
 
-#: Of 40 corpora each.
+#: Number of corpora: 40 each.
 PARTS = [*range(8), *(pytest.param(part, marks=pytest.mark.thorough) for part in range(8, 250))]
 
 
@@ -85,8 +85,8 @@ def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
 
 @pytest.mark.parametrize("kind", ["WordPiece", "BPE"])
 def test_affixes_are_those_of_tokenizers_where_these_are_determined(kind: str) -> None:
-    """Where words share characters, a hash table gives these their ids in `tokenizers`, and ids decide
-    between pairs of the same count."""
+    """Words may share characters: a hash table gives these their ids in `tokenizers`, and ids break
+    ties between pairs."""
     for number in range(150):
         random = seeded("affixes", kind, number)
         sets = random.sample(["ab", "cde", "fg/", "hij<", "kl", "mn>"], random.randint(1, 4))
@@ -114,8 +114,8 @@ def test_words_of_the_prefix_have_tokens_of_several_lengths() -> None:
 
 
 def unigram_agrees(text: str, options: dict[str, Any], runs: int) -> bool:
-    """Compares Unigram with several runs of `tokenizers`, whose sums have the order of a hash table.
-    Returns False where these differ."""
+    """Compares Unigram with several runs of `tokenizers`, whose sums have the order of a hash
+    table. Returns False if the runs differ."""
     found: list[dict[str, float]] = []
     for _ in range(runs):
         ours, theirs = trained("Unigram", text, options)
@@ -220,8 +220,8 @@ def test_the_wordpiece_tables_of_the_course() -> None:
     trainer = trainers.WordPieceTrainer(vocab_size=10, special_tokens=[])
     words, _ = both("WordPiece")
     words.train_from_iterator([text_of(HUGS)], trainer)
-    # All characters, which continue a word but for h, p and b; then pairs, the most frequent first.
-    # The course's own trainer takes the pair with the highest count divided by those of its parts.
+    # All characters, with a continuing form except h, p and b; then pairs, most frequent first. The
+    # course's own trainer takes the pair with the highest count divided by its parts' counts.
     alphabet = ["b", "g", "h", "n", "p", "s", "u"]
     continued = ["##n", "##u", "##g", "##s"]
     vocab = words.get_vocab()

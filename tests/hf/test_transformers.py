@@ -135,7 +135,7 @@ def test_calls_heed_methods_of_a_class_and_of_an_object(pair, name):
 
 
 def test_threads_with_other_settings(pair):
-    """Each call has separate settings: transformers keeps them in the tokenizer, where threads
+    """Each call has separate settings: transformers stores them in the tokenizer, where threads
     change them."""
     ours, _ = pair
     text, lengths = "word " * 99, range(10, 90)

@@ -100,7 +100,7 @@ def attributes(tokenizer):
 @pytest.mark.parametrize(("file", "name"), CLASSES + THOROUGH)
 def test_loaded_alike(file, name, options, tmp_path):
     if name in WITHOUT_BEGINNING:
-        # In 5.0 it must have one.
+        # With 5.0, the class requires a BOS token.
         options = {key: value for key, value in options.items() if key != "add_bos_token"}
     ours, theirs = load_both(folder_of(file, name, tmp_path), **options)
     assert type(ours) is type(theirs)

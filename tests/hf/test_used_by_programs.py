@@ -1,4 +1,4 @@
-"""Calls that programs make on the objects of `tokenizers`: the same on ours; and `is_ours`."""
+"""Calls of programs on the objects of `tokenizers`: the same on ours; and `is_ours`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_awaited_calls_give_the_same(both):
     pairs = list(zip(texts, reversed(texts)))
 
     def without_offsets(encodings: list[Any]) -> list[Any]:
-        # Theirs are in bytes when awaited, though documented in characters.
+        # Their awaited offsets are in bytes, though documented in characters.
         return [{**fields(each), "offsets": None} for each in encodings]
 
     async def awaited(tokenizer: Any) -> tuple[list[Any], list[Any]]:
@@ -109,7 +109,7 @@ def test_ours_are_instances_of_their_class(both):
     assert isinstance(ours, tokenizers.Tokenizer) and isinstance(ours, hf.Tokenizer)
     assert type(ours) is hf.Tokenizer
     assert pickle.loads(pickle.dumps(ours)).fingerprint == ours.fingerprint
-    # Their native calls see that it is another object.
+    # Their native calls recognize another object.
     with pytest.raises(TypeError):
         tokenizers.decoders.DecodeStream.step(tokenizers.decoders.DecodeStream(), ours, 0)  # type: ignore[arg-type]
 
@@ -136,7 +136,7 @@ def test_pickles_and_copies_of_encodings_do_not_warn(both):
         encoding.words  # noqa: B018
 
 
-#: A wrong row, what the error says of the row, and the way out.
+#: A wrong row, the error's text about the row, and the way out.
 WRONG_ROWS = [
     (None, "NoneType", "leave a missing text out"),
     (float("nan"), "float", "leave a missing text out"),

@@ -1,4 +1,4 @@
-"""Tests what the playground answers: the ids and origins equal the library's."""
+"""Tests the playground's answers: ids and origins equal the library's."""
 
 from __future__ import annotations
 

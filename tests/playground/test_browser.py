@@ -1,4 +1,4 @@
-"""Tests the playground's page in Chromium, as a person uses it.
+"""Tests the playground's page in Chromium, as a user does.
 
 Needs the package `selenium`, and Debian's packages `chromium` and `chromium-driver`.
 """
@@ -34,7 +34,7 @@ TOOL_TEMPLATE = (
     "{{ (m.tool_calls or []) | tojson }}<|im_end|>{% endfor %}"
 )
 HOSTILE = "</textarea></script><script>window.hacked = 1</script><img src=x onerror='hacked = 1'>&lt;b&gt;"
-#: The most elements that are drawn for a column, however long the text.
+#: Maximum number of elements drawn for a column of any text.
 MOST_DRAWN = 8000
 
 
@@ -245,7 +245,7 @@ def test_differences_are_where_the_cuts_differ(page: Page) -> None:
         )
         found = bpe_engine.get_encoding(name).encode_with_offsets(text)[1]
         assert spans == set(found)
-        # Spans of whole characters: a token that is cut alike has the same one.
+        # Spans of whole characters: two tokens of one character have the same span.
         assert all(span in others for span, mark in zip(found, differs) if not mark)
         assert any(differs)
     page.find("#next").click()

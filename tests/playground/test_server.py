@@ -1,4 +1,4 @@
-"""Tests whom the playground's server answers, and the command that starts it."""
+"""Tests which requests the playground's server answers, and the command that starts it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_page_needs_nothing_from_outside(server: Server) -> None:
     text = page.decode()
     assert server.secret not in text and "@nonce@" not in text
     assert text.count(f'nonce="{nonce}"') == text.count("<style") + text.count("<script nonce")
-    # Neither addresses, nor ways to turn text into elements.
+    # The page has neither addresses nor ways to turn text into elements.
     assert not re.search(
         r"https?://|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", text
     )
@@ -138,7 +138,7 @@ def test_requests_without_the_secret_are_refused(server: Server, method: str) ->
     ids=str,
 )
 def test_other_hosts_and_origins(server: Server, method: str, headers: dict[str, str]) -> None:
-    """A page of somebody else, or a name that is made to lead to this machine."""
+    """A page of another origin, or another name that resolves to this machine."""
     filled = {name: value.format(port=server.server_port) for name, value in headers.items()}
     path = f"/{server.secret}/" + ("api/steps" if method == "POST" else "")
     assert ask(server, path, method, **filled)[0] == 403
@@ -176,7 +176,7 @@ def test_other_refusals(server: Server) -> None:
     assert ask(server, f"/{secret}/api/steps", "PUT")[0] == 501
     assert ask(server, f"/{secret}/api/steps", Content_Type="text/plain")[0] == 415
     assert ask(server, f"/{secret}/api/steps", body=None, Content_Length="x")[0] == 411
-    # Refused before it is read.
+    # Refused before reading.
     assert (
         ask(server, f"/{secret}/api/steps", body=None, Content_Length=f"{MAX_BODY + 1}")[0] == 413
     )

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# What each package may import of this project.
+# Modules of this project that each package may import.
 MAY_IMPORT = {"bpe_engine": {"bpe_engine"}, "vocab_tools": {"bpe_engine", "vocab_tools"}}
 
 # Modules for the command line and the reference may need packages that the library does not.
@@ -41,8 +41,7 @@ def test_python_packages(path: Path) -> None:
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Private modules and names that a module takes from others: names that it defines are left
-    out."""
+    """Private modules and names that a module takes from others, without names that it defines."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
@@ -70,7 +69,7 @@ def test_vocab_tools_uses_what_is_public(path: Path) -> None:
 
 
 def test_importing_the_library_needs_nothing_else() -> None:
-    """At the top of a module: inside a function an optional package may be asked for."""
+    """Only the top of a module counts: a function may import an optional package."""
     for path in (ROOT / "bpe_engine").glob("*.py"):
         if path.name not in MAY_NEED_OPTIONAL:
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -88,7 +87,7 @@ def test_crates() -> None:
         assert "pyo3" not in path.read_text(encoding="utf-8"), path
 
 
-# The modules of the core: each may use those before it, so that there are no circles.
+# Modules of the core: each may use earlier ones, so that there are no circles.
 CORE_ROOMS = [
     "error", "hash", "once", "polling", "ablation", "tier", "system", "memory", "threads",
     "char_boundary", "code_points", "fixed", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
@@ -97,7 +96,7 @@ CORE_ROOMS = [
     "abilities",
 ]  # fmt: skip
 
-# The same for the bindings.
+# Modules of the bindings, in the same way.
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "taint", "labels",
@@ -109,7 +108,7 @@ BINDINGS_ROOMS = [
     "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip
 
-# What `lib.rs` offers under the name of the crate.
+# Names that `lib.rs` exports for the crate.
 RUST_NAMES = {
     "Direct": "direct", "Error": "error", "Result": "error", "Normalization": "normalize",
     "Pipeline": "pipeline", "Request": "request", "Sink": "sink", "SpecialTokens": "special_tokens",
@@ -131,7 +130,7 @@ def rust_modules(crate: str) -> dict[str, str]:
 
 
 def flattened(tree: str) -> Iterator[str]:
-    """The paths in what follows ``use``: ``a::{b, c::{d, e}}`` has a::b, a::c::d, a::c::e."""
+    """The paths after ``use``: ``a::{b, c::{d, e}}`` has a::b, a::c::d, a::c::e."""
     prefix, brace, rest = tree.partition("{")
     if not brace:
         yield tree.split(" as ")[0].strip()
@@ -150,8 +149,8 @@ def flattened(tree: str) -> Iterator[str]:
 def rust_imports(code: str, module: str, modules: Collection[str]) -> set[str]:
     """The modules of its crate that a module uses.
 
-    A name that a parent offers again (`pub use`) counts as the parent, and so does the parent
-    itself: but a child that uses `super::Name` needs its parent.
+    A name that a parent re-exports (`pub use`) counts as the parent, and so does the parent itself:
+    but a child that uses `super::Name` needs its parent.
     """
     parts = module.split("::")
     paths = [path for tree in re.findall(r"\buse\s+([^;]+);", code) for path in flattened(tree)]
@@ -193,7 +192,7 @@ def test_no_import_of_a_crate_runs_up(crate: str, rooms: list[str]) -> None:
 
 @pytest.mark.parametrize("crate", ["core", "bindings"])
 def test_no_circles_of_rust_modules(crate: str) -> None:
-    """Among the modules below each parent: one counts with all that is below it."""
+    """Checks the modules below each parent: a module includes everything below it."""
     modules = rust_modules(crate)
     graphs: dict[str, dict[str, set[str]]] = {}
     for module, code in modules.items():
@@ -279,7 +278,7 @@ def python_imports(path: Path, modules: Collection[str]) -> set[str]:
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_no_circles_of_python_modules(package: str) -> None:
-    """Between single modules, in all subpackages. A package's `__init__` offers names of its
+    """Checks single modules of all subpackages. A package's `__init__` exports names of its
     modules."""
     paths = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

@@ -1,4 +1,4 @@
-"""Checks what a release depends on: versions, extras, the toolchain, sources without a build."""
+"""Checks the conditions of a release: versions, extras, the toolchain, sources without a build."""
 
 from __future__ import annotations
 

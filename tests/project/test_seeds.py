@@ -20,7 +20,7 @@ def test_fails():
 
 
 def test_no_other_generators() -> None:
-    """Neither Python's nor numpy's; hypothesis prints how to repeat a failure itself."""
+    """No test makes a generator by itself; hypothesis prints how to repeat a failure."""
     own = re.compile(r"random\.(Random|seed)\(|default_rng\((?!seed_for)|from random import")
     for path in (ROOT / "tests").rglob("*.py"):
         if path.name not in ("seeds.py", Path(__file__).name):

@@ -111,7 +111,7 @@ def test_a_file_with_a_name_of_windows(name: str, tmp_path: Path) -> None:
 
 # ---- Code pages and line ends ----
 
-#: A locale without UTF-8, output in a code page, and a failure wherever a file is opened in the locale's.
+#: A locale without UTF-8, output in a code page, and a failure if its encoding is used.
 CODE_PAGE = {
     "LC_ALL": "C",
     "PYTHONUTF8": "0",
@@ -123,7 +123,7 @@ CODE_PAGE = {
 
 
 def program(folder: Path, *words: str, package: str = "bpe_engine") -> str:
-    """What a command prints, with a code page for the locale."""
+    """The output of a command, with a code page for the locale."""
     done = subprocess.run(
         [sys.executable, "-m", package, *words],
         cwd=folder,
@@ -136,7 +136,7 @@ def program(folder: Path, *words: str, package: str = "bpe_engine") -> str:
 
 
 def test_commands_with_a_code_page(tmp_path: Path) -> None:
-    """Files are UTF-8 whatever the locale says, and keep their line ends."""
+    """Files are UTF-8 in any locale, and keep their line ends."""
     pytest.importorskip("pyarrow")
     text = "naïve 根 €\r\nzwölf\r\r\n\n"
     (tmp_path / "a.txt").write_bytes(text.encode())
@@ -207,7 +207,7 @@ def test_reading_where_reads_have_no_position(
 
 
 def test_files_as_windows_replaces_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program has the target open for a while, or for ever; folders cannot be synced."""
+    """Another program has the target open for a while, or forever; folders cannot be synced."""
     source, target = tmp_path / "new", tmp_path / "old"
     replace, synced = os.replace, os.fsync
     refused: list[float] = []

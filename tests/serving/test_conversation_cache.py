@@ -1,4 +1,4 @@
-"""`ConversationCache`: always the ids of encoding the whole, in bounded memory and linear work."""
+"""`ConversationCache`: the ids of encoding the whole, in bounded memory and linear work."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def whole(tokenizer: Any) -> Callable[[str], list[int]]:
 
 
 def varied(rng: random.Random, pool: list[Any], new: Callable[[int], Any]) -> Any:
-    """Another prompt: mostly one that began before, continued, cut or changed."""
+    """Another prompt: usually an earlier one continued, cut or changed."""
     old = rng.choice(pool) if pool and rng.random() < 0.85 else new(40)
     at = rng.randrange(len(old) + 1)
     made = rng.choice(
@@ -166,7 +166,7 @@ def test_a_turn_costs_what_is_new() -> None:
     conversation = chat(20, seeded("chat"))
     total = len(cache.encode(conversation))
     assert cache.stats().reused_tokens == 0
-    # Two other sessions that began in the same way.
+    # Two other sessions with the same beginning.
     for more in ("<|im_start|>user\nOne?", "<|im_start|>user\nOr another?"):
         before = cache.stats().reused_tokens
         ids = cache.encode_to_numpy(conversation + more)

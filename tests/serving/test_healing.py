@@ -1,4 +1,4 @@
-"""Tests the logits processor of transformers. Without torch, an array takes the place of a tensor."""
+"""Tests the logits processor of transformers. Without torch, an array replaces a tensor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Tensor(np.ndarray):
 
 
 def tensor(values: Any) -> Any:
-    """Returns a tensor of torch, or an array with the methods that are called."""
+    """Returns a tensor of torch, or an array with the necessary methods."""
     try:
         import torch
     except ImportError:

@@ -91,7 +91,7 @@ def test_copies_are_served_alike(pair: tuple[Any, Any], again: Any) -> None:
     other = again(ours)
     assert other is not ours and is_served(other) and type(other) is type(ours)
     assert ids_of(other, HOSTILE) == ids_of(ours, HOSTILE)
-    # As vLLM does: a class around it, and deep copies of that.
+    # vLLM puts a class around the tokenizer, and copies it deeply.
     other.__class__ = type("Cached", (type(other),), {"mark": 1})
     deeper = copy.deepcopy(other)
     assert deeper.mark == 1 and ids_of(deeper, HOSTILE) == ids_of(ours, HOSTILE)
@@ -100,7 +100,7 @@ def test_copies_are_served_alike(pair: tuple[Any, Any], again: Any) -> None:
 def test_copies_share_the_conversations(pair: tuple[Any, Any]) -> None:
     ours, _ = pair
     assert copy.deepcopy(ours)._bpe_engine_prompts is ours._bpe_engine_prompts
-    # Qwen2Tokenizer and its like keep the vocabulary and merges that they were made from.
+    # Qwen2Tokenizer and similar classes keep their vocabulary and merges.
     ours._vocab = {"a": 0}
     assert copy.deepcopy(ours)._vocab is ours._vocab
 
@@ -123,7 +123,7 @@ def test_tokens_added_to_a_copy_count_there(pair: tuple[Any, Any]) -> None:
 
 
 def test_a_token_that_becomes_special_in_a_copy(pair: tuple[Any, Any]) -> None:
-    """The number of tokens stays, and what a template writes changes."""
+    """The number of tokens stays; the text of a template changes."""
     ours, _ = pair
     other = copy.deepcopy(ours)
     template = "user{{ messages[0].content }}hello"

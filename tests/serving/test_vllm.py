@@ -34,7 +34,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def registered(server: SimpleNamespace) -> tuple[Any, Any]:
-    """The classes that the registries find under our mode."""
+    """The classes that the registries find for our mode."""
     from bpe_engine.serving.vllm import MODE, register
 
     register()
@@ -59,7 +59,7 @@ def test_entry_points() -> None:
 
 
 def test_the_entry_point_loads_nothing() -> None:
-    """A process of vLLM that does not ask for the mode pays for two small modules."""
+    """A vLLM process without the mode loads two small modules."""
     code = (
         "import sys, bpe_engine.serving.vllm, bpe_engine.serving.sglang\n"
         "print([name for name in ('transformers', 'tokenizers', 'vllm', 'sglang', 'jinja2',"
@@ -106,7 +106,7 @@ def test_tokenizers_are_ours(
     assert server.loaded == [("hf", {"truncation_side": "left"})]
     assert isinstance(tokenizer, TokenizersBackend)
     assert isinstance(tokenizer._tokenizer, hf.Tokenizer)
-    tokenizer._tokenizer.added_token_ids = {}  # vLLM's detokenizer sets it.
+    tokenizer._tokenizer.added_token_ids = {}  # vLLM's detokenizer sets the attribute.
     theirs = AutoTokenizer.from_pretrained(name)
     assert tokenizer("hello world").input_ids == theirs("hello world").input_ids
     assert isinstance(copy.deepcopy(tokenizer)._tokenizer, hf.Tokenizer)
@@ -147,11 +147,11 @@ def test_requests_may_ask_for_the_tokens_around(server: SimpleNamespace, tmp_pat
     _, prompt = renderer.render_messages(HELLO, ChatParams())
     done = renderer._tokenize_singleton_prompt(prompt, params)
     assert done == wanted and done["prompt_token_ids"][0] == done["prompt_token_ids"][1]
-    # Prompts that vLLM changes to lower case are encoded by vLLM.
+    # vLLM encodes prompts that it changes to lower case.
     lower = SimpleNamespace(add_special_tokens=False, do_lower_case=True)
     again = renderer._tokenize_singleton_prompt({**prompt, "prompt": "HELLO"}, lower)
     assert tokenizer.decode(again["prompt_token_ids"]) == "HELLO"
-    # Prompts of ids that the client gave stay as they are.
+    # Prompts of ids from the client stay unchanged.
     given = {"prompt_token_ids": [1, 2]}
     assert renderer._tokenize_singleton_prompt(given, params) == given
 
@@ -225,7 +225,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Any:
     vllm = pytest.importorskip("vllm", reason="vLLM is not installed")
     if not hasattr(vllm, "__version__"):
         pytest.skip("vLLM is not installed")
-    for name in ("_renderer", "modes", "tokenizer"):  # They may have imported the stand-in.
+    for name in ("_renderer", "modes", "tokenizer"):  # Other tests may have imported the stand-in.
         monkeypatch.delitem(sys.modules, f"bpe_engine.serving.vllm.{name}", raising=False)
     return vllm
 
