@@ -62,7 +62,8 @@ def base_name(path: str | os.PathLike[str]) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Returns a path as text: bytes that the locale cannot decode are escaped.
+    """Returns a path, or text with paths, as UTF-8 can encode it: bytes that the locale cannot
+    decode are escaped, as in JSON.
 
     >>> shown_path("zw\\udcc3\\udcb6lf")
     'zw\\\\udcc3\\\\udcb6lf'

@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from ..abilities.visible import CONTINUED
+from ..common.system import shown_path
 
 #: A word in a right-to-left script.
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
@@ -228,9 +229,8 @@ def _template() -> Any:
 
 def rendered(page: Page) -> str:
     """Returns the page as HTML. Raises ImportError when jinja2 is not installed."""
-    return str(
-        _template().render(page=page, most=MOST_ROWS, provenance=[*page.provenance, *_made_by()])
-    )
+    provenance = [*page.provenance, *_made_by()]
+    return shown_path(_template().render(page=page, most=MOST_ROWS, provenance=provenance))
 
 
 def framed(html: str) -> str:

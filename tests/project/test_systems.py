@@ -177,6 +177,13 @@ def test_commands_with_a_code_page(tmp_path: Path) -> None:
         package="vocab_tools",
     )
     program(tmp_path, "check", "own.tiktoken", package="vocab_tools")
+    (tmp_path / "zwölf.jsonl").write_bytes((tmp_path / "b.jsonl").read_bytes())
+    command = ["compare", "gpt2", "o200k_base", "--corpus", "zwölf.jsonl"]
+    reports = [f"répört{ending}" for ending in (".html", ".md", ".json")]
+    options = [word for report in reports for word in ("--report", report)]
+    printed = program(tmp_path, *command, *options, "--json", package="vocab_tools")
+    written = [(tmp_path / report).read_text(encoding="utf-8") for report in reports]
+    assert all(r"zw\udcc3\udcb6lf" in text for text in (written[0], *written[2:], printed))
     assert (tmp_path / "base.tiktoken").read_bytes() == b64encode("根".encode()) + b" 50257\n"
 
 

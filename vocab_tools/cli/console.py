@@ -24,6 +24,7 @@ from bpe_engine.cli.report import (
     say,
     say_wrapped,
 )
+from bpe_engine.common.system import shown_path
 
 from ..bases import Recognized
 from ..notes import Note, grouped
@@ -66,7 +67,7 @@ def say_base(to: Console, pattern: str, recognized: Recognized | None) -> None:
 
 def print_json(value: object) -> None:
     """Prints a value as indented JSON."""
-    write((json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
+    write((shown_path(json.dumps(value, ensure_ascii=False, indent=1)) + "\n").encode())
 
 
 def finish(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,13 +9,12 @@ from rich.console import Console
 
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.cli.printing import write
 
 from ..convert.conversion import Conversion, convert_tokenizer
 from ..convert.formats import WRITABLE, locate_source, locate_target
 from ..report import check_ending, render
 from ..text import plural
-from .console import console, progress_bar, say, say_wrapped
+from .console import console, print_json, progress_bar, say, say_wrapped
 from .inputs import expect, refuse_repeated, special_inputs
 from .options import (
     FILE,
@@ -149,8 +147,7 @@ def convert(
         contents[plan] = render(plan, made).encode() if _is_shown(plan) else made.dump()
     files.write(contents)
     if as_json:
-        text = json.dumps(conversion.to_plain(), ensure_ascii=False, indent=1)
-        write(text.encode() + b"\n")
+        print_json(conversion.to_plain())
     elif not quiet:
         _print(conversion, list(contents), console())
 

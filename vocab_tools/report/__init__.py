@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.common.atomic_write import write_at_once
+from bpe_engine.common.system import shown_path
 from bpe_engine.common.values import describe
 from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
 from bpe_engine.html_report.page import framed as framed_page
@@ -100,7 +101,7 @@ def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | 
     ending = Path(path).suffix.lower()
     if ending == ".json":
         return as_json(result, effect)
-    return markdown(page) if ending == ".md" else rendered(page)
+    return shown_path(markdown(page)) if ending == ".md" else rendered(page)
 
 
 def as_json(result: Result, effect: CorpusEffect | None = None) -> str:
@@ -109,7 +110,7 @@ def as_json(result: Result, effect: CorpusEffect | None = None) -> str:
         return result.dump().decode()
     # The lists of a map have a hundred thousand items.
     indent = None if isinstance(result, VocabularyMap) else 1
-    return json.dumps(_plain(result, effect), ensure_ascii=False, indent=indent) + "\n"
+    return shown_path(json.dumps(_plain(result, effect), ensure_ascii=False, indent=indent)) + "\n"
 
 
 def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
