@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +21,8 @@ from .._core import AuditedIds, audit_segments
 from ..common.values import listed, safe_repr
 from ..model import encoding_for_model
 from .apply_template import without_none
-from .fields import REASONING_KEYS, field_of, value_of
-from .openai_count import count_chat_tokens
+from .fields import REASONING_KEYS, value_of
+from .openai_count import counted_parts
 from .segments import Origin, Segment, trusted
 
 __all__ = ["Account", "Comparison", "Fitted", "Part", "PartChange", "Side", "account_prompt", "fit"]
@@ -31,8 +31,11 @@ _SYSTEM = ("system", "developer")
 _RESULTS = ("tool", "function", "ipython")
 # Order of the top-level parts. Segment labels follow.
 _GROUPS = ("template", "system", "tools", "documents", "messages")
+_DATA = ("tools", "documents")
 # Maximum number of earlier prompts in a log with which each prompt is compared.
 _RECENT = 32
+# Numbers from here on are not ids: tokens of a closed model whose text is not public.
+_UNKNOWN = 1 << 31
 
 
 class Part(NamedTuple):
@@ -56,9 +59,6 @@ class Part(NamedTuple):
 
 # `Part(...)` in half the time.
 _part: Callable[[Any], Part] = partial(tuple.__new__, Part)
-# Leaf of the tree: group ("messages" also for system messages), index in the group or -1, and field
-# or "".
-_Place = tuple[str, int, str]
 
 
 class Side(NamedTuple):
@@ -82,21 +82,22 @@ class Account:
         tokenizer: Any,
         messages: list[Any],
         tools: list[Any],
-        counted: AuditedIds | _Estimated,
+        counted: AuditedIds,
+        estimates: list[str] | None = None,
     ):
         self._segments, self._tokenizer = segments, tokenizer
         self._messages, self._tools = messages, tools
-        self._counted = counted
-        self._leaves, self._leaf_of = _leaves(segments)
+        self._counted, self._is_closed = counted, estimates is not None
+        self._items, self._leaf_of = _leaves(segments)
         #: Number of tokens of the whole prompt.
         self.total: int = len(counted)
         #: Estimated parts, each with the reason. Empty if all counts are exact.
-        self.estimates: list[str] = getattr(counted, "estimates", [])
+        self.estimates: list[str] = estimates or []
 
-    @cached_property
+    @property
     def ids(self) -> list[int] | None:
         """Token ids. None for a closed model, whose prompts are not public."""
-        return None if isinstance(self._counted, _Estimated) else self._numbers
+        return None if self._is_closed else self._numbers
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -105,16 +106,14 @@ class Account:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """Top-level parts, whose tokens sum to `total`."""
-        items: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
-        totals = self._counted.totals(self._leaf_of, len(self._leaves))
-        for (group, at, field), count, across in zip(self._leaves, *totals):
-            items.setdefault((group, at), []).append((field, count, across))
+        size = sum(map(len, self._items.values()))
+        counts, crossing = self._counted.totals(self._leaf_of, size)
         groups: dict[str, list[Part]] = {name: [] for name in _GROUPS}
-        for (group, at), fields in sorted(items.items(), key=lambda item: item[0][1]):
+        for (group, at), fields in self._items.items():
             name = _name(group, at)
             parts = [
-                _part((f"{name}.{field}" if field else name, count, "", across, ()))
-                for field, count, across in fields
+                _part((f"{name}.{field}" if field else name, counts[it], "", crossing[it], ()))
+                for field, it in fields.items()
             ]
             label = self._labels.get((group, at), "")
             if group == "messages" and label in _SYSTEM:
@@ -159,24 +158,22 @@ class Account:
             raise TypeError(f"compare takes an Account, not {type(before).__name__}")
         one, other = before._tokenizer, self._tokenizer
         is_same = one is other or one.fingerprint == other.fingerprint
-        if not is_same or type(before._counted) is not type(self._counted):
+        if not is_same or before._is_closed != self._is_closed:
             raise ValueError("the prompts are of two models; make both accounts for one model")
         return Comparison(before, self)
 
     def _side(self, place: int) -> Side | None:
         if place >= self.total:
             return None
-        size = len(self._segments)
-        at = bisect_right([*accumulate(self._counted.totals([*range(size)], size)[0])], place)
-        segment, numbers = self._segments[at], self._numbers
-        # Negative numbers are not ids.
+        at, numbers = self._counted.segments()[place], self._numbers
+        segment = self._segments[at]
         before, after = (
-            [*takewhile(lambda id: id >= 0, near)]
+            [*takewhile(_UNKNOWN.__gt__, near)]
             for near in (numbers[max(place - 6, 0) : place][::-1], numbers[place : place + 6])
         )
         shown = (after[:1], before[::-1] + after)
         texts = map(self._decoded, shown) if after else (segment[0][:40],) * 2
-        return Side(place, _name(*self._leaves[self._leaf_of[at]]), segment[6], *texts)
+        return Side(place, _name(*self._places[self._leaf_of[at]]), segment[6], *texts)
 
     def _decoded(self, ids: list[int]) -> str:
         try:
@@ -192,23 +189,29 @@ class Account:
             labels["tools", at] = value_of(value_of(tool, "function") or tool, "name")
         for leaf, segment in () if self._messages else zip(self._leaf_of, self._segments):
             role = segment[2] if segment[6] is None else segment[6][1]
-            if role and self._leaves[leaf][0] == "messages":
-                labels.setdefault(self._leaves[leaf][:2], role)
+            if role and self._places[leaf][0] == "messages":
+                labels.setdefault(self._places[leaf][:2], role)
         return {item: str(label or "") for item, label in labels.items()}
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[str, int, str]]:
+        """Group, index and field by leaf."""
+        items = self._items.items()
+        return {leaf: (*item, field) for item, them in items for field, leaf in them.items()}
 
     @cached_property
     def _units(self) -> dict[str, _Unit]:
         """Template, tools, documents and messages by name."""
-        texts: list[list[str]] = [[] for _ in self._leaves]
+        texts: dict[int, list[str]] = {leaf: [] for leaf in self._places}
         for leaf, segment in zip(self._leaf_of, self._segments):
             texts[leaf].append(segment[0] or str(segment[5] or ""))
-        units: dict[tuple[str, int], _Unit] = {}
-        for (group, at, field), found in zip(self._leaves, texts):
-            if not (unit := units.get((group, at))):
-                label = self._labels.get((group, at), "")
-                unit = units[group, at] = _Unit(group, at, _name(group, at), label, {})
-            unit.fields["template" if group == "template" else field] = "".join(found)
-        return {unit.name: unit for unit in sorted(units.values(), key=lambda unit: unit.at)}
+        units = {}
+        for (group, at), leaves in self._items.items():
+            name, label = _name(group, at), self._labels.get((group, at), "")
+            fields = {field: "".join(texts[leaf]) for field, leaf in leaves.items()}
+            fields = {"template": fields[""]} if group == "template" else fields
+            units[name] = _Unit(group, at, name, label, fields)
+        return units
 
 
 def _sum(name: str, parts: list[Part], label: str = "") -> Part:
@@ -241,33 +244,36 @@ class _Unit:
         return self.label, *sorted(it for it in self.fields.items() if it[0] != "template")
 
 
-def _leaves(segments: Sequence[Any]) -> tuple[list[_Place], list[int]]:
-    """Returns the leaves of the tree, and the index of the leaf of each segment."""
-    known: dict[_Place, int] = {("template", -1, ""): 0}
+def _leaves(segments: Sequence[Any]) -> tuple[dict[tuple[str, int], dict[str, int]], list[int]]:
+    """Returns the number of each leaf of the tree by group and index (or -1), and by field (or "");
+    and the leaf of each segment."""
+    items: dict[tuple[str, int], dict[str, int]] = {("template", -1): {"": 0}}
     leaf_of: list[int] = []
+    size = 1
     for segment in segments:
+        field = ""
         if not (origin := segment[6]):
-            place = _labeled(*segment[2:4])
+            # Labels: "messages[1]", the name of a part, or "format" for text of the template.
+            group, at = segment[3] or segment[2] or "text", -1
+            if found := re.fullmatch(r"messages\[(\d+)\]", group):
+                group, at, field = "messages", int(found[1]), "content"
+            elif segment[3] == "format":
+                group = "template"
         elif origin[0] is None:
-            place = (origin[2], origin[3][0] if origin[3] else -1, "")
+            group, at = origin[2], origin[3][0] if origin[3] else -1
         else:
-            place = ("messages", origin[0], origin[2])
-        leaf_of.append(known.setdefault(place, len(known)))
-    items = {leaf for (group, *_), leaf in known.items() if group in ("tools", "documents")}
-    inside = [number for number, leaf in enumerate(leaf_of) if leaf in items]
+            group, at, field = "messages", origin[0], origin[2]
+        fields = items.setdefault((group, at), {})
+        leaf = fields.setdefault(field, size)
+        size += leaf == size
+        leaf_of.append(leaf)
+    data = {it for (group, _), them in items.items() if group in _DATA for it in them.values()}
+    inside = [number for number, leaf in enumerate(leaf_of) if leaf in data]
     for start, end in pairwise(inside):
         # Template text between two texts of the same tool belongs to the tool.
         if leaf_of[start] == leaf_of[end] and not any(leaf_of[start + 1 : end]):
             leaf_of[start:end] = [leaf_of[start]] * (end - start)
-    return list(known), leaf_of
-
-
-def _labeled(role: str | None, source: str | None) -> _Place:
-    """Returns the leaf of a segment not rendered by a template, derived from its labels."""
-    group = source or role or "text"
-    if found := re.fullmatch(r"messages\[(\d+)\]", group):
-        return "messages", int(found[1]), "content"
-    return ("template" if source == "format" else group), -1, ""
+    return dict(sorted(items.items(), key=lambda item: item[0][1])), leaf_of
 
 
 def part_rows(title: str, parts: Sequence[Part], width: int = 80, bar: str = "█") -> list[str]:
@@ -348,8 +354,7 @@ def account_prompt(
     if model is not None:
         if tokenizer is not None or template is not None:
             raise ValueError("give a tokenizer and its template, or model= for a closed model")
-        estimated, parts = _estimated(segments, tools, model)
-        return Account(parts, encoding_for_model(model), segments, tools, estimated)
+        return _closed(segments, tools, model)
     if tokenizer is None:
         raise ValueError("give a tokenizer, or for OpenAI's closed models a name: model='gpt-4o'")
     if not segments or not all(isinstance(segment, tuple) for segment in segments):
@@ -379,58 +384,24 @@ def _listed(values: Any, name: str = "a prompt of messages or segments") -> list
     return listed(values)
 
 
-@dataclass
-class _Estimated:
-    """Token counts of `count_chat_tokens` with the interface of `AuditedIds`."""
-
-    #: One number per token: an id, or a negative number where the rule counts another text.
-    numbers: list[int]
-    #: Segment index of each token.
-    owners: list[int]
-    estimates: list[str]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def ids(self) -> list[int]:
-        return self.numbers
-
-    def totals(self, part_of: list[int], parts: int) -> tuple[list[int], list[int]]:
-        counts = [0] * parts
-        for owner in self.owners:
-            counts[part_of[owner]] += 1
-        return counts, [0] * parts
-
-
-def _estimated(
-    messages: list[Any], tools: list[Any], model: str
-) -> tuple[_Estimated, list[Segment]]:
+def _closed(messages: list[Any], tools: list[Any], model: str) -> Account:
     """Counts a request to a closed model, tools first."""
-    total = count_chat_tokens(messages, model, tools)
-    nothing, blank = count_chat_tokens([], model), count_chat_tokens([{}], model)
+    parts, estimates = counted_parts(messages, model, tools)
     encoding = encoding_for_model(model)
-    counted, segments = _Estimated([], [], total.estimates), list[Segment]()
-
-    def add(text: str, count: int, origin: Origin) -> None:
+    numbers, runs, segments = list[int](), list[int](), list[Segment]()
+    for origin, count in parts:
+        whole = tools if origin.message is None else messages[origin.message]
+        value = whole[origin.path[0]] if origin.path else ""
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
         ids = encoding.encode(text, disallowed_special=())
-        # If the rule counts another text, the part is kept entirely or not at all.
-        unknown = [-1 - zlib.crc32(text.encode("utf-8", "replace"))] * count
-        counted.numbers.extend(ids if len(ids) == count else unknown)
-        counted.owners.extend([len(segments)] * count)
+        if len(ids) != count:
+            # The rule counts another text. The part is kept entirely or not at all.
+            ids = [_UNKNOWN | zlib.crc32(text.encode("utf-8", "replace"))] * count
+        numbers += ids
+        runs += (len(numbers), *[len(segments)] * 3, 0)
         segments.append(Segment(text, False, origin=origin))
-
-    for at, tool in enumerate(tools):
-        once, twice = (count_chat_tokens([], model, [tool] * times) for times in (1, 2))
-        add(json.dumps(tool, default=str), twice - once, Origin(None, None, "tools", (at,)))
-    for at, message in enumerate(messages):
-        role = message.get("role")
-        add("", blank - nothing, Origin(at, role, "template"))
-        for key, value in message.items():
-            if count := count_chat_tokens([{key: value}], model) - blank:
-                text = value if isinstance(value, str) else json.dumps(value, default=str)
-                add(text, count, Origin(at, role, field_of(str(key)), (key,)))
-    add("", total - len(counted.numbers), Origin(None, None, "template"))
-    return counted, segments
+    counted = AuditedIds(numbers, runs)
+    return Account(segments, encoding, messages, tools, counted, estimates)
 
 
 class PartChange(NamedTuple):
@@ -716,7 +687,21 @@ def fit(
             f"template, more than limit, {limit:,}; raise it, or shorten {largest.name} "
             f"({largest.tokens:,} tokens)"
         )
-    start = starts[bisect_left(starts, True, key=lambda start: account(start).total <= limit)]
+    # A message has about as many tokens in the whole prompt as in the shorter one.
+    whole = account(0)
+    sizes = {part.name: part.tokens for part in whole}
+    ahead = (sizes.get(f"messages[{at}]", 0) for at in range(len(given)))
+    gone = [*accumulate(ahead, initial=0)]
+    guess = bisect_left(starts, whole.total - limit, key=gone.__getitem__)
+    low, high = 0, len(starts) - 1
+
+    def fits(start: int) -> bool:
+        return account(start).total <= limit
+
+    for at in (guess, guess - 1, guess + 1):
+        if low <= at < high:
+            low, high = (low, at) if fits(starts[at]) else (at + 1, high)
+    start = starts[bisect_left(starts, True, low, high, key=fits)]
     return Fitted(*split(start), account(start).total)
 
 

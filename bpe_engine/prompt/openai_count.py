@@ -8,13 +8,15 @@ text with the same surrounding tokens and reported as an estimate.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..common.values import checked, safe_repr
 from ..core import Encoding
 from ..model import encoding_for_model
+from .fields import field_of, value_of
 from .pictures import picture_tokens
+from .segments import Origin
 
 __all__ = ["ChatTokens", "count_chat_tokens"]
 
@@ -93,8 +95,7 @@ def count_chat_tokens(
     Returns:
         Number of tokens of the prompt, including the beginning of the reply. The number is
         ``exact`` for gpt-3.5-turbo, gpt-4 and gpt-4o, messages of strings and functions with flat,
-        described
-        parameters: OpenAI has published a rule for these. All other content is listed in
+        described parameters: OpenAI has published a rule for these. All other content is listed in
         ``estimates``. Pictures count by the published tile prices if the model has one, and
         `detail` is "low" or the picture is a PNG, GIF or JPEG in a data URL. Other pictures, audio
         and files count 0.
@@ -111,22 +112,41 @@ def count_chat_tokens(
     >>> count, count.exact
     (19, True)
     """
+    parts, estimates = counted_parts(messages, model, tools)
+    return ChatTokens(sum(count for _, count in parts), estimates)
+
+
+def counted_parts(
+    messages: str | Iterable[Mapping[str, Any]],
+    model: str,
+    tools: Iterable[Any] | None,
+) -> tuple[list[tuple[Origin, int]], list[str]]:
+    """Returns the parts of a request, each with its number of tokens; and the estimates.
+
+    The field "template" has the tokens around a message, or around the request.
+    """
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     if isinstance(messages, Mapping):
         raise TypeError("the messages are one mapping; give a list of messages")
     counter = _Counter(_encoding(model), model)
-    total = _REPLY + (_FUNCTIONS if tools else 0)
+    parts: list[tuple[Origin, int]] = []
     try:
-        for place, message in enumerate(messages):
-            total += counter.message(message, f"messages[{place}]")
-        for place, tool in enumerate(checked(tools or ())):
-            total += counter.function(tool, f"tools[{place}]")
+        for at, tool in enumerate(checked(tools or ())):
+            count = counter.function(tool, f"tools[{at}]")
+            parts.append((Origin(None, None, "tools", (at,)), count))
+        for at, message in enumerate(messages):
+            role = value_of(message, "role")
+            parts.append((Origin(at, role, "template"), _MESSAGE))
+            for key, count in counter.fields(message, f"messages[{at}]"):
+                if count:
+                    parts.append((Origin(at, role, field_of(str(key)), (key,)), count))
     except RecursionError:
         raise ValueError(
             "the messages or tools are nested too deeply, or hold themselves"
         ) from None
-    return ChatTokens(total, counter.estimates)
+    parts.append((Origin(None, None, "template"), _REPLY + (_FUNCTIONS if tools else 0)))
+    return parts, counter.estimates
 
 
 _OTHER_MODELS = (
@@ -161,22 +181,23 @@ class _Counter:
     def _guess(self, where: str, reason: str) -> None:
         self.estimates.append(f"{where}: {reason}")
 
-    def message(self, message: Any, where: str) -> int:
-        """Returns the number of tokens of a message or of an input item of a response."""
+    def fields(self, message: Any, where: str) -> Iterator[tuple[Any, int]]:
+        """Yields each key of a message, or of an input item of a response, with its number of
+        tokens."""
         if not isinstance(message, Mapping):
             raise TypeError(
                 f"{where} must be a mapping such as {{'role': 'user', 'content': 'Hi'}}, not "
                 f"{type(message).__name__}"
             )
-        total = _MESSAGE + (_NAME if "name" in message else 0)
         for field, value in message.items():
-            if value is None or value in ([], {}):
-                continue
-            place = f"{where}[{field!r}]"
-            if not isinstance(value, str) or field not in ("role", "name", "content"):
-                self._guess(place, "counted by its text")
-            total += self._json(value) if _is_object(field, value) else self._text(value, place)
-        return total
+            count = _NAME if field == "name" else 0
+            if value is not None and value not in ([], {}):
+                place = f"{where}[{field!r}]"
+                if not isinstance(value, str) or field not in ("role", "name", "content"):
+                    self._guess(place, "counted by its text")
+                is_json = _is_object(field, value)
+                count += self._json(value) if is_json else self._text(value, place)
+            yield field, count
 
     def _json(self, value: Any) -> int:
         """Returns the number of tokens of a value's JSON, which the API receives as a string."""

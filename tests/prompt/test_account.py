@@ -9,6 +9,7 @@ import random
 import types
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import chats
 import pytest
@@ -16,6 +17,7 @@ from seeds import seeded
 
 import bpe_engine
 from bpe_engine import cli
+from bpe_engine.prompt import account as account_of
 from bpe_engine.prompt import (
     account_prompt,
     count_chat_tokens,
@@ -219,7 +221,7 @@ def test_the_time_for_a_template_is_chosen(monkeypatch: pytest.MonkeyPatch) -> N
     assert account_prompt(chat, QWEN, template=template, max_seconds=1e6).total > 2000
 
 
-def test_fit_keeps_whole_turns() -> None:
+def test_fit_keeps_whole_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     choose, template = seeded("fit"), TEMPLATES["chatml"]
     for _ in range(40):
         messages, _ = conversation(choose)
@@ -237,6 +239,10 @@ def test_fit_keeps_whole_turns() -> None:
             rest = [m for m in fitted.messages if m["role"] != "system"]
             assert rest[0]["role"] == "user"
             assert fitted.dropped + rest == [m for m in messages if m["role"] != "system"]
+    made = mock.Mock(wraps=account_prompt)
+    monkeypatch.setattr(account_of, "account_prompt", made)
+    many = [*messages[:1], *(chats.USER | {"content": f"{n} " * n} for n in range(200))]
+    assert len(fit(many, 5000, template, QWEN).messages) < 30 and made.call_count <= 5
     late = [chats.USER, chats.call({}), chats.USER, chats.RESULT, chats.ANSWER]
     with pytest.raises(ValueError, match=r"shorten messages\[\d\]"):
         fit(late, 40, model="gpt-4o")
@@ -274,72 +280,65 @@ def test_arguments_that_are_refused() -> None:
     empty = account_prompt([chats.USER], QWEN, template="")
     assert (empty.total, empty.parts) == (0, ())
     old, new = (account_prompt([chats.USER], model=name) for name in ("gpt-4", "gpt-4o"))
-    for account in (empty, old):
+    o200k = bpe_engine.get_encoding("o200k_base")
+    for account in (empty, old, account_prompt([chats.USER], o200k, template="")):
         with pytest.raises(ValueError, match="the prompts are of two models"):
             account.compare(new)
 
 
-def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[Any, str, str]:
-    with pytest.raises(SystemExit) as exit:
-        cli.main(("account", *arguments))
-    captured = capfdbinary.readouterr()
-    return exit.value.code, captured.out.decode(), captured.err.decode()
-
-
 def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
-    template, one, log = (str(tmp_path / name) for name in ("t.jinja", "one.json", "log.jsonl"))
-    Path(template).write_text(TEMPLATES["chatml"])
+    template, one, log = (tmp_path / name for name in ("t.jinja", "one.json", "log.jsonl"))
+    source = ("--tokenizer", "qwen3", "--template", str(template))
+
+    def run(*arguments: object) -> tuple[Any, str, str]:
+        with pytest.raises(SystemExit) as exit:
+            cli.main(("account", *map(str, arguments)))
+        captured = capfdbinary.readouterr()
+        return exit.value.code, captured.out.decode(), captured.err.decode()
+
+    def read(*arguments: object) -> Any:
+        return json.loads(run(*arguments, "--json")[1])
+
+    template.write_text(TEMPLATES["chatml"])
     requests: list[Any] = []
     for day in (1, 1, 2):
         system = {"role": "system", "content": f"It is 2026-01-0{day}."}
         more = [chats.ANSWER, chats.USER] * len(requests)
         requests.append({"messages": [system, chats.USER, *more]})
-    Path(one).write_text(json.dumps(requests[0]))
-    Path(log).write_text("".join(json.dumps({"body": it}) + "\n" for it in requests))
-    source = ("--tokenizer", "qwen3", "--template", template)
-    status, out, _ = run(capfdbinary, one, *source, "--json")
+    one.write_text(json.dumps(requests[0]))
+    text = "".join(json.dumps({"body": it}) + "\n" for it in requests)
+    log.write_text(text)
     account = account_prompt(requests[0]["messages"], QWEN, template=TEMPLATES["chatml"])
-    assert (status, json.loads(out)["total"]) == (0, account.total)
-    status, out, _ = run(capfdbinary, one, "--before", one, "-m", "gpt-4o", "--price-in", "1000")
+    assert read(one, *source) == account.to_dict()
+    _, out, _ = run(one, "--before", one, "-m", "gpt-4o", "--price-in", 1000)
     assert "prompt  " in out and "kept 37 of 37 tokens" in out and "cost: 0.037;" in out
-    status, out, _ = run(capfdbinary, log, *source)
-    assert out.splitlines()[3].endswith("date: messages[0].content")
+    status, out, _ = run(log, *source)
+    assert status == 0 and out.splitlines()[3].endswith("date: messages[0].content")
     assert "most tokens: user (messages)" in out
-    status, out, _ = run(capfdbinary, log, *source, "--json")
-    data = json.loads(out)
+    data = read(log, *source)
     assert [bool(it["change"]) for it in data["requests"]] == [False, False, True]
     assert data["tokens"] == sum(part["tokens"] for part in data["parts"])
-    text = Path(log).read_text()
+    cost, whole = ((data["tokens"] - cached) * 2 / 1e6 for cached in (data["cached"], 0))
     for contents in (
         json.dumps(requests).encode(),
         text.encode("utf-16"),
         text.encode("utf-8-sig"),
     ):
-        Path(log).write_bytes(contents)
-        _, out, _ = run(
-            capfdbinary, log, *source, "--json", "--price-in", "2", "--price-cached", "0"
-        )
-        cost, whole = ((data["tokens"] - cached) * 2 / 1e6 for cached in (data["cached"], 0))
-        assert json.loads(out) == {**data, "cost": cost, "cost_without_cache": whole}
+        log.write_bytes(contents)
+        found = read(log, *source, "--price-in", 2, "--price-cached", 0)
+        assert found == {**data, "cost": cost, "cost_without_cache": whole}
     given: dict[str, Any] = {"documents": [{"title": "Sea", "text": "wet"}]}
-    kwargs: Any = {"add_generation_prompt": False}
-    request = {"messages": [chats.USER], "functions": chats.TOOLS, "chat_template_kwargs": kwargs}
-    Path(one).write_text(json.dumps({**request, **given}))
-    Path(template).write_text(TEMPLATES["tools"])
-    _, out, _ = run(capfdbinary, one, *source, "--json")
-    given |= {"template": TEMPLATES["tools"], "tools": chats.TOOLS}
-    account = account_prompt([chats.USER], QWEN, **given, **kwargs)
-    assert json.loads(out) == account.to_dict() and "documents" in out
-    Path(template).write_text("{{ bos_token }}" + TEMPLATES["chatml"])
-    _, out, err = run(capfdbinary, log, *source)
+    given["add_generation_prompt"] = False
+    request = {"messages": [chats.USER], "functions": chats.TOOLS, **given}
+    one.write_text(json.dumps({**request, "chat_template_kwargs": {"end": "The end."}}))
+    template.write_text(whole_template := TEMPLATES["tools"] + "{{ documents }}{{ end }}")
+    given |= {"template": whole_template, "tools": chats.TOOLS, "end": "The end."}
+    assert read(one, *source) == account_prompt([chats.USER], QWEN, **given).to_dict()
+    template.write_text("{{ bos_token }}" + TEMPLATES["chatml"])
+    _, out, err = run(log, *source)
     assert "most tokens" in out and err.count("bos_token") == 1
-    Path(template).write_text(TEMPLATES["chatml"])
-    chat: Any = {"messages": [chats.USER], "add_generation_prompt": False}
-    Path(one).write_text(json.dumps(chat))
-    _, out, _ = run(capfdbinary, one, *source, "--json")
-    (part,) = json.loads(out)["parts"]
-    assert part["name"] == "messages"
-    Path(zero := str(tmp_path / "zero.jinja")).write_text("{{ 1 / 0 }}")
+    template.write_text(TEMPLATES["chatml"])
+    (zero := tmp_path / "zero.jinja").write_text("{{ 1 / 0 }}")
     user = '[{"role": "user"}]'
     for text, arguments, message in [
         ("[1]", source, "give a list of messages"),
@@ -348,7 +347,7 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
         ('{"messages": [{}], "chat_template_kwargs": [1]}', source, "must be an object"),
         ('{"messages": [{}], "chat_template_kwargs": {"tools": []}}', source, "not set 'tools'"),
         ('[{"role": "tool", "tool_calls": 5, "content": 1}]', source, "can only concatenate str"),
-        ('[{"role": "user"}]', (*source[:3], zero), f"{one}: the template: division by zero"),
+        (user, (*source[:3], zero), f"{one}: the template: division by zero"),
         (user, (*source, "--price-in", "nan"), "take finite numbers"),
         (user, ("-m", "claude"), "'claude' is not a chat model of OpenAI"),
         (user, ("-m", "gpt-4o", "--template", template), "--template needs --tokenizer"),
@@ -358,10 +357,9 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
         (user, ("-m", "gpt2"), "not a chat model"),
         (user, (), "give --tokenizer, or --model"),
         (user, ("--tokenizer", "qwen3"), "qwen3 has no chat template; give --template"),
-        ('[{"role": "user", "content": 1}]', source, "can only concatenate str"),
         ('[{"role": "user", "content": [{}, {}]}]', source, "the content of messages[0] is"),
         ('[{"role": "\xff"}]', source, "is not utf-8, as JSON must be: byte 11"),
     ]:
-        Path(one).write_text(text, encoding="latin-1")
-        status, out, err = run(capfdbinary, one, *arguments)
+        one.write_text(text, encoding="latin-1")
+        status, out, err = run(one, *arguments)
         assert (status, out) in ((1, ""), (2, "")) and message in err
