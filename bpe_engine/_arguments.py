@@ -12,7 +12,7 @@ _Key = TypeVar("_Key", str, bytes)
 
 
 def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
-    """Returns an argument after checking that it is a count."""
+    """Checks that an argument is a count, and returns it."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -23,7 +23,7 @@ def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
 
 
 def memory_size(name: str, value: SupportsIndex) -> int:
-    """Returns an argument after checking that it is a number of bytes."""
+    """Checks that an argument is a number of bytes, and returns it."""
     try:
         return operator.index(value)
     except TypeError:
@@ -33,7 +33,7 @@ def memory_size(name: str, value: SupportsIndex) -> int:
 
 
 def truth(name: str, value: bool) -> bool:
-    """Returns an argument after checking that it is a bool, Python's or numpy's."""
+    """Checks that an argument is a bool, Python's or numpy's, and returns it."""
     if type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(f"{name} must be True or False, not {describe(value)}")
     return bool(value)

@@ -170,7 +170,7 @@ def visualise_tokens(token_values: list[bytes]) -> None:
 
 
 def train_simple_encoding() -> SimpleBytePairEncoding:
-    """Trains an encoding of 600 tokens on the source of this module, and shows it at work."""
+    """Trains an encoding of 600 tokens on the source of this module, and demonstrates it."""
     with open(__file__, encoding="utf-8") as file:
         encoding = SimpleBytePairEncoding.train(file.read(), 600, _GPT2_PATTERN)
     print("How 'the text of a token' is merged:")

@@ -68,7 +68,7 @@ def merge(piece: bytes, ranks: dict[bytes, int]) -> list[bytes]:
     >>> merge(b"abab", {b"a": 0, b"b": 1, b"ab": 2})
     [b'ab', b'ab']
     """
-    if piece in ranks:  # also where merging would never get there
+    if piece in ranks:  # even if merging would never make the token
         return [piece]
     *_, tokens = merge_steps(piece, ranks)
     return tokens

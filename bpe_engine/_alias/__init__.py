@@ -111,7 +111,7 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 
 def _is_watching(kind: type) -> bool:
-    """True if ``sys.meta_path`` has a finder of this class name, also from an earlier import."""
+    """Returns whether ``sys.meta_path`` has a finder of this class name."""
     return any(
         type(finder).__name__ == kind.__name__ and type(finder).__module__ == __name__
         for finder in sys.meta_path

@@ -25,7 +25,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 def find(name: str | None) -> list[importlib.metadata.Distribution]:
-    """Returns the replacement, in a search for `name` or, with None, for all distributions."""
+    """Returns the replacement if `name` is tiktoken, or None for all distributions."""
     if name is not None and name.lower() == "tiktoken":
         return [_Distribution()]
     # An installed tiktoken must be the only distribution found.

@@ -87,7 +87,7 @@ def _with_bytes(pa: Any, array: Any) -> Any:
 
 
 def is_string_view(pa: Any, kind: Any) -> bool:
-    """True for a view type, available from pyarrow 16 on."""
+    """Returns True for a view type, available from pyarrow 16 on."""
     return bool(getattr(pa.types, "is_string_view", lambda kind: False)(kind))
 
 

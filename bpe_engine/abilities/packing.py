@@ -204,7 +204,7 @@ def pack_causal(
 def best_fit(
     lengths: npt.NDArray[np.int64], room: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Packs pieces, the longest first, each into the fullest row that still takes it.
+    """Packs pieces, the longest first, each into the fullest row with room for it.
 
     Pieces of one length come in their order, and so do rows with the same room.
 

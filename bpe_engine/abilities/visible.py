@@ -36,7 +36,7 @@ def with_base(text: str) -> str:
 
 
 def joins(text: str, place: int) -> bool:
-    """True for a character that joins letters or emoji."""
+    """Returns True for a character that joins letters or emoji."""
     around = (text[max(place - 1, 0) : place], text[place + 1 : place + 2])
     return text[place] in "\u200c\u200d" and all(
         one > "\x7f" and not "\ud800" <= one <= "\udfff" for one in around
@@ -89,7 +89,7 @@ def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
     [(False, b'a \\xe6\\xa0\\xb9'), (True, b''), (True, b'!'), (False, b'\\xff')]
     """
     source, ahead = iter(tokens), deque[bytes]()
-    taken = 0  # Bytes of later tokens that an earlier one shows.
+    taken = 0  # Number of bytes of later tokens shown by an earlier token.
     while (token := ahead.popleft() if ahead else next(source, None)) is not None:
         shown, continued = token[taken:], taken > 0
         taken = max(taken - len(token), 0)

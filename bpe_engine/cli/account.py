@@ -38,7 +38,7 @@ _MAX_SECONDS = 60.0
 _COST = "cost: {cost:.6g}; {cost_without_cache:.6g} without a cache"
 # The errors of a request or of its template; Jinja has more.
 _REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError, RuntimeError)
-# Keys of a request that the servers of open models hand to the template.
+# Request keys that the servers of open models pass to the template.
 _TEMPLATE_KEYS = ("documents", "add_generation_prompt")
 # Names that are no variables of a template.
 _TAKEN = {"prompt", "messages", "tools", "tokenizer", "template", "model", "max_seconds"}
@@ -181,7 +181,7 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
         more |= {**given, "max_seconds": _MAX_SECONDS}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # A note has said so.
+            warnings.simplefilter("ignore")  # A note was printed.
             return account_prompt(messages, tools=tools, **{**more, **source})
     except Exception as error:
         is_of_template = "jinja2" in type(error).__module__ or isinstance(error, ArithmeticError)

@@ -424,7 +424,7 @@ def _merge(plan: Any) -> None:
 )
 @click.option("--seed", type=int, help="Shuffle rows (best-fit) or documents (wrap).")
 def pack(out: str, **choices: Any) -> None:
-    """Make an index of rows; the token files stay as they are. Read it with PackedRows."""
+    """Make an index of rows without changing the token files. Read it with PackedRows."""
     from ..corpus import PackedRows, pack_rows
 
     path = pack_rows(out, **choices)

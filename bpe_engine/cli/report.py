@@ -29,7 +29,7 @@ class PipedConsole(Console):
 
 
 def console(stderr: bool = False) -> Console:
-    """Returns a console that writes text as it is, and does not wrap it in a pipe."""
+    """Returns a console that writes text unchanged, and unwrapped in a pipe."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 1 << 16
     return PipedConsole(file=stream, markup=False, highlight=False, emoji=False, width=width)
@@ -41,7 +41,7 @@ def say(to: Console, text: str) -> None:
 
 
 def say_wrapped(to: Console, text: str, most: int | None = None) -> None:
-    """Prints a sentence, broken between its words where the terminal ends, or after ``most``."""
+    """Prints a sentence, wrapped between words at the terminal's width, or at ``most``."""
     print_indented(to, Text(printable(text)), 0, most)
 
 

@@ -58,7 +58,7 @@ def tokens_of(
 
 
 def _is_made(tokenizer: Encoding, id: int, text: str, start: int) -> bool:
-    """True if the decoder inserts a space before a token, as BERT's does before brackets."""
+    """Returns whether the decoder inserts a space before a token, as BERT's before brackets."""
     file = tokenizer._unranked
     if file is None or text[max(start - 1, 0) : start].isspace():
         return False

@@ -33,7 +33,7 @@ def published(source: str, target: str) -> None:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """True for a device or a pipe, written to directly."""
+    """Returns True for a device or a pipe, written to directly."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 

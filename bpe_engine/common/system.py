@@ -1,4 +1,4 @@
-"""What differs between operating systems: no other module asks which one this is."""
+"""Differences between operating systems: no other module asks for the current system."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SEPARATORS = tuple({os.sep, os.altsep or os.sep})
 END_OF_INPUT = "Ctrl-Z and Enter" if _IS_WINDOWS else "Ctrl-D"
 #: Seconds between attempts to replace a file that another program of Windows has open.
 _PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
-#: Held where a read moves the position of its descriptor.
+#: Held while a read moves the position of its descriptor.
 _reading = threading.Lock()
 
 
@@ -42,7 +42,7 @@ _reading = threading.Lock()
 
 
 def is_uri(path: str | os.PathLike[str]) -> bool:
-    """True for a URI, such as ``s3://bucket/name``; a scheme of one letter is a drive.
+    """Returns True for a URI, such as ``s3://bucket/name``; a scheme of one letter is a drive.
 
     >>> is_uri("s3://bucket/name"), is_uri("C://texts"), is_uri("a/b")
     (True, False, False)
@@ -52,7 +52,7 @@ def is_uri(path: str | os.PathLike[str]) -> bool:
 
 
 def has_folder(path: str) -> bool:
-    """True if a path names more than a file in the current folder."""
+    """Returns True if a path names more than a file in the current folder."""
     return os.path.split(path)[0] != ""
 
 
@@ -121,7 +121,7 @@ def made_by_umask(path: str) -> None:
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """True if the reader of standard output is gone: Windows reports EINVAL, without a file."""
+    """Returns True after standard output lost its reader: Windows reports EINVAL."""
     return isinstance(error, BrokenPipeError) or (
         _IS_WINDOWS and error.errno == errno.EINVAL and error.filename is None
     )

@@ -29,7 +29,7 @@ _V = TypeVar("_V")
 
 
 def is_arrow(value: object) -> bool:
-    """True for an object of pyarrow: reading an item of damaged data can end the process."""
+    """Returns whether an object is pyarrow's: reading damaged data can end the process."""
     return type(value).__module__.startswith("pyarrow")
 
 

@@ -38,7 +38,7 @@ def load_engine(name: str) -> Engine:
 
 
 class Coder:
-    """Encodes columns of text, in which no special token is ever found.
+    """Encodes columns of text without recognizing special tokens.
 
     Names of special tokens and of added tokens are ordinary text. Added tokens of whitespace only,
     such as the long spaces of GPT-NeoX, control nothing and are found.
@@ -134,7 +134,7 @@ def _unknown_id(engine: Tokenizer) -> int | None:
 
 
 def _drops_unknown(engine: Tokenizer) -> bool:
-    """True if a character without a token, here a rune, is dropped."""
+    """Returns True if a character without a token, tested with a rune, is dropped."""
     try:
         with_rune, without = engine.encode_batch(["a\u16a0", "a"], add_special_tokens=False)
     except ValueError:  # Unknown text is an error.

@@ -1,4 +1,4 @@
-"""`Plan`: all that determines the bytes of a corpus, and the units that write them."""
+"""`Plan`: everything that determines the bytes of a corpus, and the units that write them."""
 
 from __future__ import annotations
 
@@ -148,11 +148,11 @@ class Plan:
 
     @property
     def parts_folder(self) -> str:
-        """The folder of the parts; another name where the order of the parts is not final."""
+        """The folder of the parts; another name if the order of the parts is not final."""
         return self.path("parts" if self.options.shuffle is None else "parts-in-order")
 
     def coder(self, tokenizer: str | None = None) -> Coder:
-        """Loads the tokenizer, from another place if one is given.
+        """Loads the tokenizer, by its recorded name or another.
 
         Raises:
             CorpusError: The fingerprint differs from the plan's.

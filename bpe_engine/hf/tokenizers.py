@@ -516,7 +516,7 @@ def _looks_like_a_path(text: str) -> bool:
 
 
 def is_ours(tokenizer: object) -> bool:
-    """True if this package encodes for a tokenizer.
+    """Returns True if this package encodes for a tokenizer.
 
     Args:
         tokenizer: A tokenizer of transformers, of `tokenizers`, of this package or of another one.

@@ -129,7 +129,7 @@ _backend.train_new_from_iterator = _with_training(_backend.train_new_from_iterat
 
 
 def is_theirs(tokenizer: Any) -> bool:
-    """True for an object of `tokenizers`: ours are instances of its class as well."""
+    """Returns True for an object of `tokenizers`: ours are instances of its class as well."""
     return issubclass(type(tokenizer), tokenizers.Tokenizer)
 
 

@@ -83,7 +83,7 @@ def labeled(text: str, flags: int) -> str:
 
 
 def written_of(value: object, write: Callable[[Any], str] = str) -> str:
-    """Returns untrusted text that is made of a value, with the value's origin if it has one."""
+    """Returns untrusted text made of a value, with the value's origin, if any."""
     if type(value) is Traced:
         origins = {flags & ~(_TRUSTED | _GENERATED) for _, flags in _unplaced(value._runs)}
         return labeled(write(value), origins.pop() if len(origins) == 1 else 0)
@@ -421,7 +421,7 @@ def by_character(change: Callable[[str], str]) -> Callable[[Traced], str]:
         result = change(str.__str__(self))
         if len(result) == len(self):
             return traced(result, self._runs)
-        # Some became several, which rarely depends on their neighbors.
+        # Some characters became several, which rarely depends on their neighbors.
         pieces = by_run(self, change)
         return traced(result, _unplaced(pieces._runs)) if pieces == result else result
 

@@ -157,7 +157,7 @@ class ChatTemplate:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables that the template reads, also where it may have set them itself.
+        """The variables that the template reads, even if the template may set them itself.
 
         >>> from bpe_engine.prompt import ChatTemplate
         >>> sorted(ChatTemplate("{{ bos_token }}{% if thinking %}{{ messages }}{% endif %}").variables)

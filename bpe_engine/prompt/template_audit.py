@@ -12,7 +12,7 @@ from ..abilities.visible import SIGNS, visible
 
 __all__ = ["PATHS", "Forgery", "Path", "TemplateAudit", "TriedField"]
 
-#: The requirement of the standard that an audit is evidence for.
+#: Requirement of the standard for which an audit is evidence.
 REQUIREMENT = "OWASP AISVS 1.0, 2.1.7"
 
 #: A prompt rendered to one text, in which special tokens are found; or as segments.

@@ -152,9 +152,9 @@ BUILTIN: dict[str, BuiltIn] = {
         BuiltIn("o200k_harmony", "o200k_base", patterns.O200K, _HARMONY_SPECIAL),
         # Qwen-7B and related models.
         _qwen("qwen", [*_QWEN_CHAT, *(f"<|extra_{i}|>" for i in range(205))]),
-        # As in the tokenizer_config.json of Qwen2.5-7B-Instruct.
+        # From the tokenizer_config.json of Qwen2.5-7B-Instruct.
         _qwen("qwen2.5", _QWEN2_5_NAMES),
-        # As in the tokenizer_config.json of Qwen3-8B; also for QwQ.
+        # From the tokenizer_config.json of Qwen3-8B; also for QwQ.
         _qwen(
             "qwen3",
             [*_QWEN2_5_NAMES, "<tool_response>", "</tool_response>", "<think>", "</think>"],

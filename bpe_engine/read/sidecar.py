@@ -21,7 +21,7 @@ ENDING = ".encoding.json"
 
 
 def beside(path: str | os.PathLike[str]) -> Path:
-    """Returns the sidecar's path, whether there is such a file or not.
+    """Returns the sidecar's path, for an existing or missing file.
 
     >>> beside("a/qwen.tiktoken").name, beside("vocab.json").name, beside("qwen").name
     ('qwen.encoding.json', 'vocab.encoding.json', 'qwen.encoding.json')

@@ -133,7 +133,7 @@ class ConversationCache:
         return CacheStats(*self._cache.stats(), self._max_bytes)
 
     def clear(self) -> None:
-        """Drops all blocks. The counts go on."""
+        """Drops all blocks, and keeps the counts."""
         self._cache.clear()
 
     def __repr__(self) -> str:

@@ -50,12 +50,12 @@ def _is_other_news(record: logging.LogRecord) -> bool:
 
 
 def is_served(tokenizer: Any) -> bool:
-    """True for a result of `served`, and for copies."""
+    """Returns True for a result of `served`, and for copies."""
     return isinstance(getattr(tokenizer, _ENCODER, None), PromptEncoder)
 
 
 def served(tokenizer: Any) -> Any:
-    """Puts ours into a tokenizer of transformers, for a server.
+    """Puts our tokenizer into a tokenizer of transformers, for a server.
 
     Its ``apply_chat_template(..., tokenize=True, return_dict=False)`` gives ids with the text, in
     which control strings of the messages are text. Everything else stays as in the class. Copies

@@ -41,7 +41,7 @@ def register() -> None:
 
 
 def use_ours(tokenizer: Any, name: Any = "", *args: Any, **kwargs: Any) -> Any:
-    """Puts ours into a tokenizer that SGLang loaded, after SGLang has repaired it.
+    """Puts our tokenizer into a tokenizer that SGLang loaded and repaired.
 
     If the result would be inexact, the tokenizer is unchanged, and one log line gives the reason.
     """

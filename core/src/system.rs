@@ -1,4 +1,4 @@
-//! What differs between operating systems: mapped memory and advice about pages. No other module asks
+//! Differences between operating systems: mapped memory, advice about pages. No other module asks
 //! which system this is.
 
 #[cfg(not(any(unix, windows)))]

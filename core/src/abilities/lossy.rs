@@ -41,8 +41,8 @@ pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u
     Ok((shown, places))
 }
 
-/// The text of [`decode`] from the id with index `from` on, with all of the character that it
-/// starts in.
+/// Returns the text of [`decode`] from the id with index `from` on, including the whole character
+/// there.
 pub fn decode_from(
     pipeline: &Pipeline,
     ids: &[u32],

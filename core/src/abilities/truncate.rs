@@ -67,7 +67,7 @@ impl Pipeline {
     }
 
     /// Cuts `text` into chunks that end where tokens of `text` end and that encode to at most
-    /// `max_tokens` tokens each. Each begins with up to `overlap` tokens of the end of the one
+    /// `max_tokens` tokens each. Each begins with up to `overlap` tokens from the end of the chunk
     /// before; `overlap` must be smaller than `max_tokens`.
     ///
     /// Cuts between two token ends only where the characters there do not fit into one chunk. Fails

@@ -117,7 +117,7 @@ fn relocated_entries_evict_nothing_at_home() {
     assert!(!cache.append(short(own[0]), &mut vec![]));
 }
 
-/// Half as many pieces as there are entries. In sets of two without relocation 90 % would stay.
+/// Caches half as many pieces as entries. In sets of two without relocation 90 % would stay.
 #[test]
 fn a_cache_keeps_most_of_what_it_has_room_for() {
     const SEEDS: u64 = 20;

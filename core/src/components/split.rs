@@ -635,7 +635,7 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize
     Ok(pieces)
 }
 
-/// Method of cutting text for the core, which reads its bytes unchanged.
+/// How text is cut for the core, which reads the bytes of the text unchanged.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
     /// By a pattern with a scanner in the core, optionally after adding a space.

@@ -94,7 +94,7 @@ pub(crate) struct Cuts<'a> {
     text: &'a str,
     in_bytes: bool,
     start: usize,
-    /// End of the text read: characters of the next piece.
+    /// End of the text read so far, within the next piece.
     read: usize,
 }
 

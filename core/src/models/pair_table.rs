@@ -143,7 +143,7 @@ impl PairTable {
         Ok(Self { pairs, products: Vec::with_capacity(count) })
     }
 
-    /// Adds the merge at an index of the list above the indices added before.
+    /// Adds a merge by its index in the list. Indices must ascend.
     pub(crate) fn add(&mut self, pair: Pair, place: u32, product: u32) {
         self.pairs.insert(pair, (place, product));
         self.products.resize(place as usize, NONE);

@@ -215,7 +215,7 @@ impl Pipeline {
         self.arrangements.get(is_pair, add_special_tokens)
     }
 
-    /// Returns the decoder as in a file.
+    /// Returns the decoder in the form of a file.
     pub fn decoder_spec(&self) -> Option<&spec::Decoder> {
         self.decoder.as_ref().map(|ready| &ready.0)
     }

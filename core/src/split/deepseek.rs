@@ -82,7 +82,7 @@ fn is_cjk(bytes: &[u8]) -> bool {
 }
 
 impl Stretch<'_> {
-    /// CharacterKind and width of the character at `at`, if the stretch goes on there.
+    /// Returns the kind and the width of the character at `at`; `None` at the end of the run.
     #[inline]
     fn kind(&self, at: usize) -> Option<(CharacterKind, usize)> {
         let (class, width) = class_at(self.bytes, at)?;

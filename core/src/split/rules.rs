@@ -5,7 +5,7 @@
 
 use super::chars::{CASELESS, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 
-/// Where `'s 't 're 've 'm 'll 'd` match.
+/// Positions at which `'s 't 're 've 'm 'll 'd` match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contraction {
     None,
