@@ -32,9 +32,6 @@ def test_readme_has_the_commands() -> None:
 def test_every_example_is_run(page: Page) -> None:
     """Blocks of Python or shell that no test runs go stale."""
     others = {"sh"} if page == README else {"{toctree}", "{eval-rst}"}
-    if page.name == "docs/serving-grammars.md":
-        # tests/frontend/test_grammars.py runs them, where their programs are installed.
-        others |= {"python"}
     languages = {language for language, _ in page.blocks}
     assert languages <= {"pycon", "console", "text"} | others
 
