@@ -22,16 +22,6 @@ def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
     return number
 
 
-def memory_size(name: str, value: SupportsIndex) -> int:
-    """Checks that an argument is a number of bytes, and returns it."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name} must be a number of bytes, as in 64 * 2**20 for 64 MiB, not {describe(value)}"
-        ) from None
-
-
 def truth(name: str, value: bool) -> bool:
     """Checks that an argument is a bool, Python's or numpy's, and returns it."""
     if type(value).__name__ not in ("bool", "bool_"):

@@ -161,14 +161,14 @@ class Encoding:
         # begin inside them (hence `overlapped`).
         for found in _search_names(every).finditer(text, overlapped=True):
             if found[0] in allowed and found.start() >= position:
-                ids += self._encode_stretch(text[position : found.start()])
+                ids += self._encode_part(text[position : found.start()])
                 ids.append(self._special_tokens[found[0]])
                 position = found.end()
-        return ids + self._encode_stretch(text[position:])
+        return ids + self._encode_part(text[position:])
 
     def encode_ordinary(self, text: str) -> list[int]:
         """Returns the ids of `text`, in which names of special tokens are ordinary text."""
-        return self._encode_stretch(self._prepare(text))
+        return self._encode_part(self._prepare(text))
 
     def split(self, text: str) -> list[str]:
         """Returns the pieces of `text`; text that the pattern does not match is dropped."""
@@ -194,7 +194,7 @@ class Encoding:
         text = repair_surrogates(text)
         return unicodedata.normalize(self._normalization, text) if self._normalization else text
 
-    def _encode_stretch(self, text: str) -> list[int]:
+    def _encode_part(self, text: str) -> list[int]:
         """Encodes text without special tokens, as a whole text for the pattern."""
         tokens = [
             token for piece in self.split(text) for token in merge(piece.encode(), self._ranks)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -14,10 +13,8 @@ import click
 
 from ..abilities.visible import plural
 from ..read.text_files import read_text
-from ..texts.access import STANDARD
 from . import options, streams
 from .group import VOCABULARY, Command
-from .outputs import OutputFiles
 from .printing import printable
 
 #: Rows of a table of the report.
@@ -73,7 +70,7 @@ def corpus() -> None:
     bpe-engine corpus verify out
     bpe-engine corpus merge out                             one file of many
     bpe-engine corpus pack out --length 4096
-    bpe-engine corpus report out --report report.html
+    bpe-engine corpus report out
 
     Inputs are text, JSON lines, both also as .gz and .zst, Parquet, Arrow and CSV: files, folders,
     globs, and URIs such as s3://bucket/folder.
@@ -434,33 +431,17 @@ def pack(out: str, **choices: Any) -> None:
 
 @corpus.command(short_help="Report the contents of a corpus.")
 @_OUT
-@click.option("--report", "--html", "html", metavar="FILE", help="Write the report as a page.")
-@click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 @options.JSON
-def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
+def report(out: str, as_json: bool) -> None:
     """Report tokens per byte by source, longest documents and control strings."""
-    from ..corpus import corpus_report, read_plan
+    from ..corpus import corpus_report
     from .report import console, print_report
 
-    if html is None:
-        files = None
-    else:
-        files = OutputFiles([html], [*_files_of(read_plan(out))], force=force)
     found = corpus_report(out)
-    if files is not None and html is not None:
-        files.write({html: found.to_html().encode()})
     if as_json:
         streams.print_json(json.loads(found.to_json()))
-    elif html is None:
+    else:
         print_report(console(), found.page(), _MOST_ROWS)
-    elif html != STANDARD:
-        streams.print_line(printable(f"written: {html}"))
-
-
-def _files_of(plan: Any) -> Iterator[str]:
-    yield from (source.uri for source in plan.inputs)
-    for folder, _, names in os.walk(plan.out):
-        yield from (os.path.join(folder, name) for name in names)
 
 
 @click.command(cls=Command)

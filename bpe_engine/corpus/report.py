@@ -76,23 +76,8 @@ class CorpusReport:
             for uri, counts in ranked
         ]
 
-    def _repr_html_(self) -> str | None:
-        """Returns the report for notebooks; None without jinja2."""
-        from ..html_report.page import framed
-
-        try:
-            return framed(self.to_html())
-        except ImportError:
-            return None
-
-    def to_html(self) -> str:
-        """Returns the report as a page. Raises ImportError without jinja2 (the extra ``corpus``)."""
-        from ..html_report.page import rendered
-
-        return rendered(self.page())
-
     def page(self) -> Page:
-        """Returns the report, which HTML and the terminal show."""
+        """Returns the report as the terminal shows it."""
         look = look_at(self.plan) if self.plan is not None and self.done == self.units else None
         rate = f"{self.tokens / self.text_bytes:.4f}" if self.text_bytes else "0"
         controls = sum(count for count, *_ in self.controls.values())

@@ -99,7 +99,7 @@ def _of_row(self: Any, segments: list[Segment], row: list[int]) -> list[int]:
     first = len(ids) - size if self.truncation_side == "left" else 0
     if row[at : at + size] != ids[first : first + size]:
         raise ValueError(
-            "a message holds the name of a special token across the border of two texts of the "
+            "a message holds the name of a special token across the boundary of two texts of the "
             "template, so that its mask is not known; use bpe_engine.Tokenizer"
         )
     result = [0] * len(row)

@@ -2,6 +2,6 @@
 
 `listed` has the files of a corpus, `access` opens and unpacks them. `json_row` reads one line of
 JSON, `json_lines` a file of such lines, `tables` Parquet, Arrow and CSV, `documents` plain text
-between separators, `stretches` plain text of any length. `inputs` joins these readers for token
+between separators, `plain_text` plain text of any length. `inputs` joins these readers for token
 files, `reading` for counting, training and comparing.
 """

@@ -11,7 +11,7 @@ from .errors import CorpusError
 from .fields import Fields
 from .json_row import Null, Refused, row_of
 from .kinds import kind_of
-from .stretches import BLOCK_CHARACTERS, stretches
+from .plain_text import BLOCK_CHARACTERS, parts_of_text
 
 __all__ = ["ERRORS", "has_rows", "read_rows", "read_texts"]
 
@@ -47,7 +47,7 @@ def read_texts(
     check_choice("errors", errors, ERRORS)
     if has_rows(path):
         return _blocks(read_rows(path, field, errors))
-    return ([text] for text in stretches(path, errors, inside_lines=inside_lines))
+    return ([text] for text in parts_of_text(path, errors, inside_lines=inside_lines))
 
 
 def has_rows(path: str | os.PathLike[str]) -> bool:

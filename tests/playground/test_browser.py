@@ -6,14 +6,13 @@ import base64
 import html
 import json
 import re
-import subprocess
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, needs_chromium
+from browser import Chromium, needs_chromium
 
 import bpe_engine
 from bpe_engine.playground.api import Api
@@ -22,16 +21,23 @@ from bpe_engine.playground.server import Server
 TEXT = "Hello  wörld, 根本不是 שלום 👩‍🚀 e\u0301.\n\n\treturn 1234567 <|endoftext|>"
 HOSTILE = "</textarea></script><script>window.hacked = 1</script><img src=x onerror='hacked = 1'>&lt;b&gt;"
 
-#: Returns the page for a view, or for an address, after its scripts have run.
+#: Draws the page of a view or of an address; returns its elements as HTML.
 Draw = Callable[..., str]
 
 pytestmark = needs_chromium
 
+#: Resolves once the page has drawn the answers of its server, or an error.
+DRAWN = """new Promise(done => {
+  const look = () => typeof names === "object" && names.length && !sending && !dirty
+    && (!$("problem").hidden || document.querySelector(OUT[state.view])) ? done() : setTimeout(look, 20);
+  const OUT = {tokens: ".list .t", steps: "#steps-out .verdict", prompts: "#prompt-out .parts"};
+  look();
+}).then(() => document.querySelector("main").outerHTML + document.getElementById("problem").outerHTML)"""
+
 
 @pytest.fixture(scope="module")
 def draw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Draw]:
-    profile = tmp_path_factory.mktemp("profile")
-    with Server(Api()) as server:
+    with Server(Api()) as server, Chromium(tmp_path_factory.mktemp("profile")) as chromium:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
 
@@ -39,13 +45,8 @@ def draw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Draw]:
             packer = zlib.compressobj(wbits=-15)
             packed = packer.compress(json.dumps(view).encode()) + packer.flush()
             link = fragment or "1." + base64.urlsafe_b64encode(packed).decode().rstrip("=")
-            command = [
-                str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
-                "--virtual-time-budget=8000", f"--user-data-dir={profile}",
-                f"{server.address}#{link}",
-            ]  # fmt: skip
-            done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300)
-            return done.stdout
+            chromium.open(f"{server.address}#{link}")
+            return str(chromium.run(DRAWN))
 
         yield draw
         server.shutdown()
@@ -121,7 +122,7 @@ def test_hostile_text_never_becomes_html(draw: Draw, view: str) -> None:
     for messages in ([message], [known]):
         state = {"text": HOSTILE, "word": HOSTILE, "template": HOSTILE, "messages": messages}
         page = draw(view=view, encodings=["gpt2", HOSTILE], **state)
-        assert "<img" not in page and page.count("<script") == 1 and "hacked" in page
+        assert "<img" not in page and "<script" not in page and "hacked" in page
 
 
 @pytest.mark.parametrize("fragment", ["1.%%%", "2.abc", "1." + "A" * 70_000])

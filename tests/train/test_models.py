@@ -14,7 +14,7 @@ from seeds import seeded  # noqa: E402
 from vocab_command import run  # noqa: E402
 
 from bpe_engine import hf  # noqa: E402
-from bpe_engine.texts import stretches  # noqa: E402
+from bpe_engine.texts import plain_text  # noqa: E402
 from vocab_tools import count_pieces, train_model  # noqa: E402
 from vocab_tools.train import models, rules  # noqa: E402
 
@@ -240,7 +240,7 @@ def test_counts_in_files_change_nothing(
     like: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = train_model([corpus], 900, like=like).tokenizer_json()
-    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 1 << 14)
+    monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 1 << 14)
     monkeypatch.setattr(models, "TABLES_SHARE", 1 << 20)
     assert train_model([corpus], 900, like=like, max_memory=1 << 28).tokenizer_json() == whole
     with models.count_words([corpus], like=like, max_memory=1 << 28) as counts:

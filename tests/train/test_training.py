@@ -11,7 +11,7 @@ from seeds import seeded
 
 import bpe_engine
 from bpe_engine import vocabulary
-from bpe_engine.texts import stretches
+from bpe_engine.texts import plain_text
 from bpe_engine.texts.listed import corpus_files
 from bpe_engine.texts.reading import read_texts
 from vocab_tools import TrainOptions, train_vocabulary
@@ -278,7 +278,7 @@ def test_paragraphs_that_are_lines_are_counted_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counts equal the whole text's; a special token with a space forbids the cut."""
-    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
+    monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word. <|a b|>.\n\n" * 60
     path.write_text(text)

@@ -16,7 +16,7 @@ from vocab_command import run
 
 import bpe_engine
 from bpe_engine import hf, vocabulary
-from bpe_engine.texts import stretches
+from bpe_engine.texts import plain_text
 from vocab_tools import ExtendOptions, propose_words
 from vocab_tools.compare import (
     compare_texts,
@@ -65,7 +65,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Segments stay separate blocks; the tokens equal the whole text's."""
-    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
+    monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
     path.write_text(text)

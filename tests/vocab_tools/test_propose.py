@@ -16,9 +16,9 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
 import bpe_engine
-from bpe_engine.texts import stretches
+from bpe_engine.texts import plain_text
+from bpe_engine.texts.plain_text import BLOCK_CHARACTERS
 from bpe_engine.texts.reading import read_texts
-from bpe_engine.texts.stretches import BLOCK_CHARACTERS
 from vocab_tools import (
     ExtendOptions,
     check_vocabulary,
@@ -180,7 +180,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
     pattern: str, parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every command reads in parts if the pattern is a published one."""
-    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
+    monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
     longest = []

@@ -14,7 +14,7 @@ import pytest
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine.texts import stretches
+from bpe_engine.texts import plain_text
 from bpe_engine.texts.listed import corpus_files
 from bpe_engine.texts.reading import read_texts
 
@@ -31,7 +31,7 @@ def blocks(path: Path, text: str) -> list[str]:
 @pytest.mark.parametrize("part", range(4))
 def test_a_cut_changes_no_piece(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cuts between blocks change no piece of any published pattern."""
-    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
+    monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     chooser = seeded("cuts", part)
     words = [
         "word", "Word", "4", "12345", ".", "!?", "/", "//", "'", "'s", "[", "]", "{", "(", "-", "#",
@@ -55,9 +55,9 @@ def test_a_cut_changes_no_piece(part: int, tmp_path: Path, monkeypatch: pytest.M
     ["2026-11-22 07:00 INFO started\n", "[1] {}\n", "A line.\n", "A line of Windows\r\n", "“Ja”\n"],
 )
 def test_lines_of_every_kind_are_cut(line: str, tmp_path: Path) -> None:
-    text = line * (4 * stretches.BLOCK_CHARACTERS // len(line))
+    text = line * (4 * plain_text.BLOCK_CHARACTERS // len(line))
     found = blocks(tmp_path / "text.txt", text)
-    assert len(found) >= 4 and max(map(len, found)) < 1.1 * stretches.BLOCK_CHARACTERS
+    assert len(found) >= 4 and max(map(len, found)) < 1.1 * plain_text.BLOCK_CHARACTERS
 
 
 @pytest.mark.parametrize("line", ["no end ", "\n  indented.", "  x.\r\n"])
@@ -65,15 +65,15 @@ def test_text_without_a_place_to_cut_takes_linear_time(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at = 0
-    cut = stretches._cut
+    cut = plain_text._cut
 
     def counting(text: str) -> int:
         nonlocal looked_at
         looked_at += len(text)
         return cut(text)
 
-    monkeypatch.setattr(stretches, "_cut", counting)
-    text = line * (20 * stretches.BLOCK_CHARACTERS // len(line))
+    monkeypatch.setattr(plain_text, "_cut", counting)
+    text = line * (20 * plain_text.BLOCK_CHARACTERS // len(line))
     assert len(blocks(tmp_path / "text.txt", text)) == 1
     assert looked_at < 1.1 * len(text)
 
@@ -153,7 +153,7 @@ def test_packed_text_is_unpacked_bit_by_bit(tmp_path: Path) -> None:
     path = tmp_path / "large.zst"
     path.write_bytes(arrow.compress(b"low lower\n" * (1 << 24), "zstd", asbytes=True))
     tracemalloc.start()
-    assert len(next(read_texts(path))[0]) < 2 * stretches.BLOCK_CHARACTERS
+    assert len(next(read_texts(path))[0]) < 2 * plain_text.BLOCK_CHARACTERS
     _, python = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # The text has 168 MB, the file 15 KB.
@@ -195,12 +195,12 @@ PROSE = {
 
 @pytest.mark.parametrize("language", PROSE)
 def test_paragraphs_that_are_lines_come_in_bounded_blocks(language: str, tmp_path: Path) -> None:
-    text = PROSE[language] * (20 * stretches.BLOCK_CHARACTERS // len(PROSE[language].encode()))
+    text = PROSE[language] * (20 * plain_text.BLOCK_CHARACTERS // len(PROSE[language].encode()))
     path = tmp_path / "text.txt"
     path.write_text(text, encoding="utf-8")
     found = [block for (block,) in read_texts(path, inside_lines=True)]
     assert "".join(found) == text
-    assert max(map(len, found)) < 6 * stretches.BLOCK_CHARACTERS
+    assert max(map(len, found)) < 6 * plain_text.BLOCK_CHARACTERS
     assert len(found) >= 3
     for name in PATTERNS:
         encoding = bpe_engine.get_encoding(name)
@@ -211,8 +211,8 @@ def test_paragraphs_that_are_lines_come_in_bounded_blocks(language: str, tmp_pat
 
 def test_cuts_inside_lines_change_no_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every published pattern cuts text after a word."""
-    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 16)
-    monkeypatch.setattr(stretches, "_MOST_UNCUT", 0)
+    monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 16)
+    monkeypatch.setattr(plain_text, "_MOST_UNCUT", 0)
     chooser = seeded("cuts inside lines")
     words = [
         "word", "Word", "WORD", "4", "12345", ".", ",", "!?", "/", "'", "'s", "'S", "[", "(", "-",

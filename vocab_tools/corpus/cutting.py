@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_engine import vocabulary
-from bpe_engine.texts.stretches import BEHIND_WORDS
+from bpe_engine.texts.plain_text import BEHIND_WORDS
 
 from ..patterns import Pattern, find_pattern, is_published
 from ..text import shorten

@@ -19,46 +19,6 @@ _TAG = re.compile(r"</?[A-Za-z][\w:.-]{0,63}>|\[/?[A-Z][A-Z_]{2,63}\]")
 #: `{% generation %}`, unknown to jinja2.
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
 
-_ANSWER = "The answer is 42"
-
-_CALL = {
-    "id": "call00001",
-    "type": "function",
-    "function": {"name": "get_weather", "arguments": {"city": "Oslo"}},
-}
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Weather of a city",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string", "description": "A city"}},
-            "required": ["city"],
-        },
-    },
-}
-_USER = {"role": "user", "content": "What is 6 times 7?"}
-_ASSISTANT = {"role": "assistant", "content": _ANSWER}
-
-#: Conversations to render. A template may refuse all but the first two.
-_CONVERSATIONS: tuple[tuple[list[dict[str, Any]], dict[str, Any]], ...] = (
-    ([_USER], {"add_generation_prompt": True}),
-    ([_USER, _ASSISTANT], {}),
-    ([{"role": "system", "content": "Be brief."}, _USER, _ASSISTANT, _USER], {}),
-    ([_USER, {**_ASSISTANT, "reasoning_content": "6 * 7 = 42"}], {"enable_thinking": True}),
-    ([_USER], {"add_generation_prompt": True, "tools": [_TOOL]}),
-    (
-        [
-            _USER,
-            {"role": "assistant", "content": "", "tool_calls": [_CALL]},
-            {"role": "tool", "name": "get_weather", "content": "rain", "tool_call_id": "call00001"},
-            _ASSISTANT,
-        ],
-        {"tools": [_TOOL]},
-    ),
-)
-
 
 @dataclass(frozen=True)
 class Written:
@@ -67,7 +27,7 @@ class Written:
     #: Renderings; at least one unless there is an error.
     prompts: list[str]
     #: Runs of the template's own text.
-    stretches: list[str]
+    parts: list[str]
     #: Template's text after the last assistant message; None if the prompt lacks that message.
     turn_end: str | None
     #: Why no conversation was rendered.
@@ -76,13 +36,13 @@ class Written:
     @property
     def controls(self) -> list[str]:
         """Control tokens that the template writes, each once."""
-        return list(dict.fromkeys(_found(_CONTROL, self.stretches)))
+        return list(dict.fromkeys(_found(_CONTROL, self.parts)))
 
     @property
     def tags(self) -> list[str]:
         """Tags that the template writes and that may be ordinary text, each once."""
         controls = set(self.controls)
-        found = dict.fromkeys(_found(_TAG, self.stretches))
+        found = dict.fromkeys(_found(_TAG, self.parts))
         return [tag for tag in found if tag not in controls]
 
 
@@ -106,10 +66,21 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
     Raises ImportError if jinja2 is not installed.
     """
     from bpe_engine.prompt import render_template, special
+    from bpe_engine.prompt.samples import ANSWER, ASKS, RESULT, SYSTEM, THOUGHT, TOOL, USER
 
+    # A template may reject all but the first two.
+    conversations: list[tuple[list[Any], dict[str, Any]]] = [
+        ([USER], {"add_generation_prompt": True}),
+        ([USER, ANSWER], {}),
+        ([SYSTEM, USER, ANSWER, USER], {}),
+        ([USER, THOUGHT], {"enable_thinking": True}),
+        ([USER], {"add_generation_prompt": True, "tools": [TOOL]}),
+        ([USER, ASKS, RESULT, ANSWER], {"tools": [TOOL]}),
+    ]
+    answer = ANSWER["content"]
     variables = {name: special(token) for name, token in tokens.items()}
-    prompts, stretches, turn_end, error = [], [], None, None
-    for messages, options in _CONVERSATIONS:
+    prompts, parts, turn_end, error = [], [], None, None
+    for messages, options in conversations:
         try:
             segments = render_template(template, messages, **{**variables, **options})
         except Exception as failed:  # Exceptions of jinja2, and any that the template raises.
@@ -117,11 +88,11 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
             continue
         prompts.append("".join(segment.text for segment in segments))
         own = [_own_text(segment) for segment in segments]
-        stretches += "".join("\0" if text is None else text for text in own).split("\0")
-        if messages[-1] is _ASSISTANT and turn_end is None and _ANSWER in prompts[-1]:
-            turn_end = prompts[-1].rpartition(_ANSWER)[2]
-    stretches += _literals(template)
-    found = list(dict.fromkeys(stretch for stretch in stretches if stretch))
+        parts += "".join("\0" if text is None else text for text in own).split("\0")
+        if messages[-1] is ANSWER and turn_end is None and answer in prompts[-1]:
+            turn_end = prompts[-1].rpartition(answer)[2]
+    parts += _literals(template)
+    found = list(dict.fromkeys(part for part in parts if part))
     return Written(prompts, found, turn_end, None if prompts else error)
 
 

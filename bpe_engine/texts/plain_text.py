@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from .access import label, unpacked
 from .utf8 import decoded
 
-__all__ = ["BEHIND_WORDS", "BLOCK_CHARACTERS", "stretches"]
+__all__ = ["BEHIND_WORDS", "BLOCK_CHARACTERS", "parts_of_text"]
 
 #: Approximate characters of a block, to bound memory.
 BLOCK_CHARACTERS = 1 << 18
@@ -35,7 +35,7 @@ _WORD_END = re.compile(f".*[{_WORD_CHARACTERS}](?=[{BEHIND_WORDS}])", re.DOTALL)
 _MOST_UNCUT = 4
 
 
-def stretches(
+def parts_of_text(
     path: str | os.PathLike[str], errors: str = "strict", *, inside_lines: bool = False
 ) -> Iterator[str]:
     """Yields the text of a file in parts of about `BLOCK_CHARACTERS`. A part without a safe cut,
