@@ -32,12 +32,18 @@ DRAWN = """new Promise(done => {
     && (!$("problem").hidden || document.querySelector(OUT[state.view])) ? done() : setTimeout(look, 20);
   const OUT = {tokens: ".list .t", steps: "#steps-out .verdict", prompts: "#prompt-out .parts"};
   look();
-}).then(() => document.querySelector("main").outerHTML + document.getElementById("problem").outerHTML)"""
+}).then(() => document.querySelector("main").outerHTML + $("problem").outerHTML + $("note").outerHTML)"""
 
 
 @pytest.fixture(scope="module")
-def draw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Draw]:
-    with Server(Api()) as server, Chromium(tmp_path_factory.mktemp("profile")) as chromium:
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("profile")) as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def draw(chromium: Chromium) -> Iterator[Draw]:
+    with Server(Api()) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
 
@@ -116,13 +122,14 @@ def test_tools_calls_and_reasoning(draw: Draw) -> None:
 
 
 @pytest.mark.parametrize("view", ["tokens", "steps", "prompts"])
-def test_hostile_text_never_becomes_html(draw: Draw, view: str) -> None:
+def test_hostile_text_never_becomes_html(chromium: Chromium, draw: Draw, view: str) -> None:
     message = {"role": HOSTILE, "content": HOSTILE, "trusted": True}
     known = {"role": "user", "content": HOSTILE, "trusted": False}
     for messages in ([message], [known]):
         state = {"text": HOSTILE, "word": HOSTILE, "template": HOSTILE, "messages": messages}
         page = draw(view=view, encodings=["gpt2", HOSTILE], **state)
-        assert "<img" not in page and "<script" not in page and "hacked" in page
+        assert "hacked" in re.sub("<[^>]*>", "", page)
+        assert chromium.run("window.hacked ?? document.querySelectorAll('main img').length") == 0
 
 
 @pytest.mark.parametrize("fragment", ["1.%%%", "2.abc", "1." + "A" * 70_000])
@@ -134,4 +141,4 @@ def test_broken_links_leave_the_page_usable(draw: Draw, fragment: str) -> None:
 def test_values_of_a_link_are_checked(draw: Draw) -> None:
     wrong = {"view": "x", "text": 7, "encodings": [{}], "messages": [{"role": HOSTILE}]}
     page = draw(**wrong, shown=[], price={}, __proto__={"a": 1})
-    assert 'class="t c' in section(page, "tokens") and "Tokenization" in page
+    assert 'class="t c' in section(page, "tokens") and "Token</span>" in page

@@ -52,7 +52,7 @@ class Chromium:
         self._answers = os.fdopen(answers, "rb")
         options = "--headless=new --no-sandbox --disable-gpu --remote-debugging-pipe"
         self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$0" {options} --user-data-dir="$1" 3<&{commands} 4>&{into}',
+            ["bash", "-c", f'exec "$0" {options} --user-data-dir="$1" 3<&{commands} 4>&{into}',
              str(CHROMIUM), str(profile)],
             pass_fds=(commands, into), stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -88,9 +88,10 @@ class Chromium:
     def open(self, address: str) -> None:
         """Opens a page."""
         self._session = {}
-        target = self._call("Target.createTarget", url=address)["targetId"]
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._session = {"sessionId": session}
+        self._call("Page.navigate", url=address)
 
     def run(self, script: str) -> Any:
         """Returns the value of an expression, or of its promise."""
