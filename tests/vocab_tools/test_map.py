@@ -117,6 +117,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert json.loads(plain) == found.to_plain()
     assert json.loads(CliRunner().invoke(cli, [*command[:3], "--json"]).stdout) == found.to_plain()
     # Parts are tokens, each with its own mark.
-    assert "gpt2 in qwen2.5" in page and '"·Solid","Gold","Mag"' in page
+    assert "gpt2 in qwen2.5" in page
+    assert '>·Solid</bdi><bdi class="chip">Gold</bdi><bdi class="chip">Mag</bdi>' in page
     assert "# gpt2 in qwen2.5" in text
     assert CliRunner().invoke(cli, command).exit_code != 0
