@@ -52,15 +52,8 @@ class Trainer:
         round."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
-        name = type(self).__name__
-        return f"{name}({name}({self._shown()}, words={{}}))"
 
-    def _shown(self) -> str:
-        return ", ".join(f"{name}={_shown(value)}" for name, value in vars(self).items())
-
-
-@dataclass(repr=False)
+@dataclass
 class _OfWords(Trainer):
     vocab_size: int = 30000
     min_frequency: int = 0
@@ -68,7 +61,7 @@ class _OfWords(Trainer):
     special_tokens: Iterable[str | AddedToken] = ()
 
 
-@dataclass(repr=False)
+@dataclass
 class _OfCharacters(_OfWords):
     """A trainer that merges pairs of characters."""
 
@@ -95,7 +88,7 @@ class _OfCharacters(_OfWords):
         return vocab, [[tokens[left], tokens[right]] for left, right in merges]
 
 
-@dataclass(repr=False)
+@dataclass
 class BpeTrainer(_OfCharacters):
     """Trains `BPE`: repeatedly merges the most frequent pair of tokens, starting from characters.
 
@@ -123,23 +116,13 @@ class BpeTrainer(_OfCharacters):
     _MODEL = "BPE"
     max_token_length: int | None = None
 
-    def _shown(self) -> str:
-        own = vars(self)
-        order = ["min_frequency", "vocab_size", "show_progress", "progress_format"]
-        fields = {"progress_format": _Bare("Indicatif"), "continuing_subword_prefix": None} | own
-        order += [name for name in own if name not in order]
-        if "max_token_length" not in own:
-            fields["max_token_length"] = None
-            order.append("max_token_length")
-        return ", ".join(f"{name}={_shown(fields[name])}" for name in order)
-
     def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
         model["vocab"], model["merges"] = self._merged(counts, progress)
         model["continuing_subword_prefix"] = self.continuing_subword_prefix
         model["end_of_word_suffix"] = self.end_of_word_suffix
 
 
-@dataclass(repr=False)
+@dataclass
 class WordPieceTrainer(_OfCharacters):
     """Trains `WordPiece` as `BpeTrainer` trains BPE, with a prefix for the rest of words.
 
@@ -160,17 +143,13 @@ class WordPieceTrainer(_OfCharacters):
     _MODEL = "WordPiece"
     continuing_subword_prefix: str | None = "##"
 
-    def __repr__(self) -> str:
-        name, shown = type(self).__name__, BpeTrainer._shown(self)  # type: ignore[arg-type]
-        return f"{name}({name}(bpe_trainer=BpeTrainer({shown}, words={{}})))"
-
     def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
         model["vocab"], _ = self._merged(counts, progress)
         if self.continuing_subword_prefix is not None:
             model["continuing_subword_prefix"] = self.continuing_subword_prefix
 
 
-@dataclass(repr=False)
+@dataclass
 class WordLevelTrainer(_OfWords):
     """Trains `WordLevel`: the most frequent words, equal ones in the order of their bytes.
 
@@ -183,10 +162,6 @@ class WordLevelTrainer(_OfWords):
 
     _MODEL = "WordLevel"
 
-    def _shown(self) -> str:
-        fields = {"min_frequency": self.min_frequency} | vars(self)
-        return ", ".join(f"{name}={_shown(value)}" for name, value in fields.items())
-
     def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
         tokens = counts.train_word_level(
             self.vocab_size, min_frequency=self.min_frequency, special_tokens=self._names
@@ -194,7 +169,7 @@ class WordLevelTrainer(_OfWords):
         model["vocab"] = {token: id for id, token in enumerate(tokens)}
 
 
-@dataclass(repr=False)
+@dataclass
 class UnigramTrainer(Trainer):
     """Trains `Unigram`: starts from many pieces, and drops the least valuable ones.
 
@@ -230,13 +205,6 @@ class UnigramTrainer(Trainer):
     n_sub_iterations: int = 2
     seed_size: int = 1_000_000
 
-    def _shown(self) -> str:
-        order = (
-            "show_progress vocab_size n_sub_iterations shrinking_factor special_tokens "
-            "initial_alphabet unk_token max_piece_length seed_size"
-        )
-        return ", ".join(f"{name}={_shown(getattr(self, name))}" for name in order.split())
-
     def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> list[float]:
         special = self._names
         if self.unk_token is not None and self.unk_token not in special:
@@ -256,10 +224,6 @@ class UnigramTrainer(Trainer):
         model["vocab"] = pieces
         model["unk_id"] = None if self.unk_token is None else special.index(self.unk_token)
         return [score for _, score in pieces]
-
-
-class _Bare(str):
-    """A name whose repr has no quotes."""
 
 
 _TRAINERS: dict[str, type[Trainer]] = {
@@ -305,17 +269,3 @@ def _special(tokens: Iterable[Any]) -> list[AddedToken]:
         else:
             raise TypeError(f"special_tokens must be text or AddedToken, not {describe(token)}")
     return made
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, _Bare):
-        return str(value)
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, list):
-        return f"[{', '.join(map(_shown, value))}]"
-    if isinstance(value, AddedToken):
-        names = ("single_word", "lstrip", "rstrip", "normalized", "special")
-        flags = ", ".join(f"{name}={getattr(value, name)}" for name in names)
-        return f'AddedToken(content="{value.content}", {flags})'
-    return repr(value)

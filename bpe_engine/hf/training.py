@@ -5,28 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from .._core import Pipeline, WordCounts
+from ..common.threads import on_threads
 from ..common.values import describe
 from .trainers import Trainer, as_trainer, trainer_of
 
-__all__ = ["count_texts", "texts_of_files", "texts_of_iterator", "train"]
+__all__ = ["texts_of_files", "texts_of_iterator", "train"]
 
 #: Bytes or characters of text counted per block.
 BLOCK = 1 << 20
 
 
-def train(
-    tokenizer: Pipeline,
-    trainer: Any,
-    texts: Iterator[list[str]],
-    lines: str,
-    num_threads: int | None = None,
-) -> Trainer:
+def train(tokenizer: Pipeline, trainer: Any, texts: Iterator[list[str]], lines: str) -> Trainer:
     """Replaces the model of a tokenizer by one learned from texts. On an exception the tokenizer is
     unchanged. Returns the trainer used."""
     model = json.loads(tokenizer._model_json(False))
@@ -39,7 +32,11 @@ def train(
     counts = WordCounts(tokenizer)
     bar = _Bar(chosen.show_progress)
     try:
-        count_texts(counts, texts, lines, bar.count, num_threads)
+        done = 0
+        blocks = on_threads(lambda block: counts.count(block, lines), texts, os.cpu_count() or 1)
+        for _, size in blocks:
+            done += size
+            bar.count(done)
         scores = chosen._learn(counts, model, bar.learn)
     finally:
         bar.close()
@@ -47,33 +44,6 @@ def train(
     if scores is not None:
         tokenizer._set_scores(scores)
     return chosen
-
-
-def count_texts(
-    counts: WordCounts,
-    texts: Iterator[list[str]],
-    lines: str,
-    progress: Any = None,
-    num_threads: int | None = None,
-) -> None:
-    """Counts the words of blocks of texts on threads. After an exception, only running blocks are
-    awaited."""
-    threads = num_threads or os.cpu_count() or 1
-    done = 0
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[int]] = deque()
-        try:
-            for block in texts:
-                waiting.append(pool.submit(counts.count, block, lines))
-                if len(waiting) > 2 * threads:
-                    done += waiting.popleft().result()
-                    if progress is not None:
-                        progress(done)
-            while waiting:
-                waiting.popleft().result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def texts_of_files(files: Iterable[str | os.PathLike[str]]) -> Iterator[list[str]]:

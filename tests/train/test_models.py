@@ -16,6 +16,7 @@ from vocab_command import run  # noqa: E402
 from bpe_engine import hf  # noqa: E402
 from bpe_engine.texts import plain_text  # noqa: E402
 from vocab_tools import count_pieces, train_model  # noqa: E402
+from vocab_tools.corpus import piece_counts  # noqa: E402
 from vocab_tools.train import models, rules  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "corpora"
@@ -241,7 +242,7 @@ def test_counts_in_files_change_nothing(
 ) -> None:
     whole = train_model([corpus], 900, like=like).tokenizer_json()
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 1 << 14)
-    monkeypatch.setattr(models, "TABLES_SHARE", 1 << 20)
+    monkeypatch.setattr(piece_counts, "TABLES_SHARE", 1 << 20)
     assert train_model([corpus], 900, like=like, max_memory=1 << 28).tokenizer_json() == whole
     with models.count_words([corpus], like=like, max_memory=1 << 28) as counts:
         assert len(counts.files) > 1

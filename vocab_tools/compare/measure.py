@@ -6,13 +6,13 @@ import bisect
 import itertools
 import os
 import unicodedata
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, Union
 
 from bpe_engine import Encoding
+from bpe_engine.common.threads import on_threads
 from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, corpus_files
@@ -110,22 +110,19 @@ def compare_tokenizers(
     meter = _Meter(measured)
     inside_lines = all(subject.inside_lines for subject in measured)
     done = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, size in zip(paths, sizes):
-            meter.start_file(path)
-            waiting: deque[Future[_Block]] = deque()
-            read = 0
-            for block in read_texts(path, field, errors, inside_lines=inside_lines):
-                waiting.append(pool.submit(_count, measured, segments_of(block)))
-                # Keep few blocks in memory at a time.
-                if len(waiting) > 2 * (os.cpu_count() or 1):
-                    meter.add(waiting.popleft().result())
-                read += sum(map(len, block))
-                if progress is not None:
-                    progress(done + min(read, size), sum(sizes))
-            while waiting:
-                meter.add(waiting.popleft().result())
-            done += size
+    for path, size in zip(paths, sizes):
+        meter.start_file(path)
+        read = 0
+        blocks = read_texts(path, field, errors, inside_lines=inside_lines)
+        counted = on_threads(
+            lambda block: _count(measured, segments_of(block)), blocks, os.cpu_count() or 1
+        )
+        for block, found in counted:
+            meter.add(found)
+            read += sum(map(len, block))
+            if progress is not None:
+                progress(done + min(read, size), sum(sizes))
+        done += size
     return meter.comparison()
 
 

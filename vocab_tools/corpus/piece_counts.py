@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
+from bpe_engine.common.threads import on_threads
 from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, corpus_files
@@ -162,6 +161,7 @@ def count_corpus(
     corpus: Paths,
     cutting: Cutting,
     *,
+    words: vocabulary.WordCounts | None = None,
     field: str = "text",
     errors: str = "strict",
     max_memory: int | None = None,
@@ -174,6 +174,8 @@ def count_corpus(
         corpus: files, folders, globs and URIs of text, JSON lines, Parquet, Arrow and CSV,
             compressed or not; ``-`` is standard input.
         cutting: how text is cut into pieces.
+        words: counts the words of lines instead; the result has the counts that ``max_memory`` has
+            no room for, and ``words`` the rest.
         field: the field that contains the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         max_memory: bytes of memory for the tables; further counts go to temporary files. Text in
@@ -191,83 +193,50 @@ def count_corpus(
             f"cutting is {describe(cutting)}; vocab_tools.corpus.cutting.cutting makes one of a pattern"
         )
     counts = CorpusCounts(cutting)
+    counter = words or counts.pieces
+    files = corpus_files(corpus)
+    sizes = [size_or_zero(path) for path in files]
+    blocks = (
+        (number, texts)
+        for number, path in enumerate(files)
+        for texts in read_texts(path, field, errors, inside_lines=cutting.inside_lines)
+    )
+    is_over = False
+
+    def until_full() -> Iterator[tuple[int, list[str]]]:
+        nonlocal is_over
+        for block in blocks:
+            yield block
+            if max_memory is not None and counter.memory() * TABLES_SHARE > max_memory:
+                return
+        is_over = True
+
+    def count(block: tuple[int, list[str]]) -> int:
+        texts = block[1]
+        return counts.pieces.count(texts) if words is None else words.count(texts, "stripped")
+
+    most = os.cpu_count() or 1
+    total, file, done = sum(sizes), 0, 0
     try:
-        most = os.cpu_count() or 1
-        reading = _Reading(counts, corpus_files(corpus), field, errors, max_memory, progress)
-        reading.count(min(num_threads or most, most))
+        while not is_over:
+            for (number, texts), size in on_threads(
+                count, until_full(), min(num_threads or most, most)
+            ):
+                counts.characters += sum(map(len, texts))
+                counts.text_bytes += size
+                file, done = number, size + (done if number == file else 0)
+                if progress is not None:
+                    # Compressed files have more text than bytes: count at most the size of the
+                    # file. Data from pipes has no size.
+                    progress(
+                        sum(sizes[:number]) + min(done, sizes[number]) if total else done, total
+                    )
+            if not is_over:
+                counts.spill(words)
     except BaseException:
         counts.close()
         raise
     return counts
-
-
-class _Reading:
-    """One pass over the files."""
-
-    def __init__(
-        self,
-        counts: CorpusCounts,
-        files: Sequence[str],
-        field: str,
-        errors: str,
-        max_memory: int | None,
-        progress: ProgressFunction | None,
-    ) -> None:
-        self.counts, self.files, self.field, self.errors = counts, files, field, errors
-        self.max_memory, self.progress = max_memory, progress
-        self.sizes = [size_or_zero(path) for path in files]
-        #: File of the last counted block, and the bytes of its text so far.
-        self.number = self.bytes_read = 0
-        #: Blocks in work, each with the number of its file.
-        self.waiting: deque[tuple[Future[int], int, list[str]]] = deque()
-
-    def count(self, num_threads: int) -> None:
-        """Counts the files. An error, or Ctrl-C, waits only for blocks in work."""
-        with ThreadPoolExecutor(num_threads) as pool:
-            try:
-                for number, texts in self._blocks():
-                    job = pool.submit(self.counts.pieces.count, texts)
-                    self.waiting.append((job, number, texts))
-                    while len(self.waiting) > 2 * num_threads:
-                        self._finish_block()
-                    self._bound_memory()
-                self._finish_blocks()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-
-    def _blocks(self) -> Iterator[tuple[int, list[str]]]:
-        inside_lines = self.counts.cutting.inside_lines
-        for number, path in enumerate(self.files):
-            for texts in read_texts(path, self.field, self.errors, inside_lines=inside_lines):
-                yield number, texts
-
-    def _finish_block(self) -> None:
-        """Waits for the block that was started first."""
-        job, number, texts = self.waiting.popleft()
-        size = job.result()
-        self.counts.characters += sum(map(len, texts))
-        self.counts.text_bytes += size
-        if number != self.number:
-            self.number, self.bytes_read = number, 0
-        self.bytes_read += size
-        if self.progress is not None:
-            # Compressed files have more text than bytes: count at most the size of the file. Data
-            # from pipes has no size.
-            total = sum(self.sizes)
-            done = sum(self.sizes[:number]) + min(self.bytes_read, self.sizes[number])
-            self.progress(done if total else self.bytes_read, total)
-
-    def _finish_blocks(self) -> None:
-        while self.waiting:
-            self._finish_block()
-
-    def _bound_memory(self) -> None:
-        if self.max_memory is None:
-            return
-        if self.counts.pieces.memory() * TABLES_SHARE > self.max_memory:
-            self._finish_blocks()
-            self.counts.spill()
 
 
 def outside_note(counts: CorpusCounts, piece_bytes: int) -> str | None:

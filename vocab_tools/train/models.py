@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import hf
 from bpe_engine.common.values import check_choice
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
-from bpe_engine.hf.training import count_texts
-from bpe_engine.texts.listed import Paths, corpus_files
-from bpe_engine.texts.reading import read_texts
+from bpe_engine.texts.listed import Paths
 from bpe_engine.vocabulary import MAX_TOKENS, WordCounts
 
 from ..arguments import number_of, several_names
 from ..brief import Brief
 from ..convert import sentencepiece_model
 from ..corpus.cutting import Cutting
-from ..corpus.piece_counts import TABLES_SHARE, CorpusCounts, dropped_note
+from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note
+from ..corpus.piece_counts import ProgressFunction as CountProgress
 from .rules import RULES, charsmap
 from .training import ProgressFunction
 
@@ -178,51 +178,26 @@ def count_words(
     errors: str = "strict",
     max_memory: int | None = None,
     num_threads: int | None = None,
+    progress: CountProgress | None = None,
 ) -> CorpusCounts:
     """Counts the words of a corpus for :func:`train_model`; arguments as there."""
-    cut, counts = words_of(model, like)
-    found = CorpusCounts(cut)
-    texts = _texts(corpus, field, errors)
+    cut, words = words_of(model, like)
+    found = count_corpus(
+        corpus,
+        cut,
+        words=words,
+        field=field,
+        errors=errors,
+        max_memory=max_memory,
+        num_threads=num_threads,
+        progress=progress,
+    )
     try:
-        _count(counts, texts, found, max_memory, num_threads, None)
-        found.spill(counts)
+        found.spill(words)
     except BaseException:
         found.close()
         raise
     return found
-
-
-def _texts(corpus: Paths, field: str, errors: str) -> Iterator[list[str]]:
-    for path in corpus_files(corpus):
-        yield from read_texts(path, field, errors)
-
-
-def _count(
-    counts: WordCounts,
-    texts: Iterator[list[str]],
-    found: CorpusCounts,
-    max_memory: int | None,
-    num_threads: int | None,
-    progress: Callable[[int], object] | None,
-) -> None:
-    """Counts the words of texts. Counts beyond ``max_memory`` go to files of ``found``."""
-    is_over = False
-
-    def until_full() -> Iterator[list[str]]:
-        nonlocal is_over
-        for block in texts:
-            found.characters += sum(map(len, block))
-            if progress is not None:
-                progress(found.characters)
-            yield block
-            if max_memory is not None and counts.memory() * TABLES_SHARE > max_memory:
-                return
-        is_over = True
-
-    while not is_over:
-        count_texts(counts, until_full(), "stripped", None, num_threads)
-        if not is_over:
-            found.spill(counts)
 
 
 def train_model(
@@ -324,15 +299,24 @@ def train_model(
         raise ValueError(f"a {kind} model has no {unfit[0]}; leave the option out")
 
     def update(step: str) -> Any:
-        return lambda done, total=0: progress(step, done, total) if progress is not None else None
+        return None if progress is None else functools.partial(progress, step)
 
-    given = corpus if isinstance(corpus, CorpusCounts) else None
-    with given or CorpusCounts(Words(".")) as found:
-        if not isinstance(corpus, CorpusCounts):
-            texts = _texts(corpus, field, errors)
-            _count(counts, texts, found, max_memory, num_threads, update("counting"))
-            if max_memory is not None or drop_rare > 1:
-                found.spill(counts)
+    if isinstance(corpus, CorpusCounts):
+        given = corpus
+    else:
+        given = count_corpus(
+            corpus,
+            Words("."),
+            words=counts,
+            field=field,
+            errors=errors,
+            max_memory=max_memory,
+            num_threads=num_threads,
+            progress=update("counting"),
+        )
+    with given as found:
+        if counts.size() and (max_memory is not None or drop_rare > 1):
+            found.spill(counts)
         if max_memory is not None:
             found.load(drop_rare, max_memory, _MEMORY.get(kind, 1))
         if found.files or found.pieces.memory():

@@ -1,0 +1,37 @@
+"""Runs a function on threads, while its arguments are still being read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+__all__ = ["on_threads"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def on_threads(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int
+) -> Iterator[tuple[_Item, _Result]]:
+    """Yields each item with its result, in order. At most two items for each thread wait.
+
+    An error of `work` or `items` is raised. After an error, or Ctrl-C, only running calls are
+    awaited.
+    """
+    with ThreadPoolExecutor(num_threads) as pool:
+        waiting: deque[tuple[_Item, Future[_Result]]] = deque()
+        try:
+            for item in items:
+                waiting.append((item, pool.submit(work, item)))
+                if len(waiting) > 2 * num_threads:
+                    first, job = waiting.popleft()
+                    yield first, job.result()
+            while waiting:
+                first, job = waiting.popleft()
+                yield first, job.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
