@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex, TypeVar
 
@@ -11,12 +12,22 @@ from bpe_engine.common.values import describe, listed
 
 _Options = TypeVar("_Options")
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+#: Maximum of every number.
+_LARGEST = (1 << 63) - 1
+
+
+def is_text(value: object) -> bool:
+    """True for a str without surrogates, which UTF-8 can express."""
+    return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
+
 
 def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
     """Checks that an argument is a list of names, and returns the list.
 
     Raises TypeError for a single name, which would count as a list of letters, and for items other
-    than text.
+    than text; ValueError for text with surrogates.
     """
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{name} is a list of names, not {describe(value)}; give [{value!r}]")
@@ -26,6 +37,8 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
     for each in names:
         if not isinstance(each, str):
             raise TypeError(f"{name} has {describe(each)}; names are text, as in {example}")
+        if not is_text(each):
+            raise ValueError(f"{name} has {each!r} with a surrogate, which UTF-8 cannot express")
     return names
 
 
@@ -38,6 +51,8 @@ def number_of(name: str, value: SupportsIndex, at_least: int) -> int:
     if number < at_least:
         least = "it cannot be negative" if at_least == 0 else f"it must be {at_least} or more"
         raise ValueError(f"{name} is {number}; {least}")
+    if number > _LARGEST:
+        raise ValueError(f"{name} is {number}; it can be at most {_LARGEST:,}")
     return number
 
 

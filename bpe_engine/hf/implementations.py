@@ -181,16 +181,12 @@ class ByteLevelBPETokenizer(_OfMerges):
         end_of_word_suffix: str | None = None,
         trim_offsets: bool = False,
     ) -> ByteLevelBPETokenizer:
-        model = BPE()
-        if vocab is not None and merges is not None:
-            model = BPE(
-                vocab,
-                merges,
-                dropout=dropout,
-                continuing_subword_prefix=continuing_subword_prefix or "",
-                end_of_word_suffix=end_of_word_suffix or "",
-            )
-        self = cls._made(model)
+        fields: Any = {}
+        if vocab is not None:
+            fields["dropout"] = dropout
+            fields["continuing_subword_prefix"] = continuing_subword_prefix or ""
+            fields["end_of_word_suffix"] = end_of_word_suffix or ""
+        self = cls._made(BPE(*_both(vocab, merges), **fields))
         self.normalizer = _normalizer(unicode_normalizer, False, lowercase)
         self.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
         self.decoder = decoders.ByteLevel()
@@ -242,8 +238,9 @@ class CharBPETokenizer(_OfMerges):
         split_on_whitespace_only: bool = False,
     ) -> CharBPETokenizer:
         fields: Any = {"dropout": dropout, "unk_token": str(unk_token)}
-        lists = () if vocab is None or merges is None else (vocab, merges)
-        self = cls._made(BPE(*lists, end_of_word_suffix=suffix, **fields), [unk_token])  # type: ignore[misc]
+        self = cls._made(
+            BPE(*_both(vocab, merges), end_of_word_suffix=suffix, **fields), [unk_token]
+        )  # type: ignore[misc]
         self.normalizer = _normalizer(unicode_normalizer, bert_normalizer, lowercase)
         only_spaces = split_on_whitespace_only
         bert, space = pre_tokenizers.BertPreTokenizer, pre_tokenizers.WhitespaceSplit
@@ -278,8 +275,7 @@ class SentencePieceBPETokenizer(_OfMerges):
         fuse_unk: bool | None = False,
     ) -> SentencePieceBPETokenizer:
         fields: Any = {"dropout": dropout, "unk_token": str(unk_token), "fuse_unk": fuse_unk}
-        lists = () if vocab is None or merges is None else (vocab, merges)
-        self = cls._made(BPE(*lists, **fields), [unk_token])
+        self = cls._made(BPE(*_both(vocab, merges), **fields), [unk_token])
         self.normalizer = normalizers.NFKC()
         _mark_spaces(self, replacement, add_prefix_space)
         return self
@@ -319,6 +315,14 @@ class SentencePieceUnigramTokenizer(_Implementation):
         )
         _mark_spaces(self, replacement, add_prefix_space)
         return self
+
+
+def _both(vocab: Any, merges: Any) -> tuple[Any, ...]:
+    """Returns the lists of a BPE model, or none."""
+    if (vocab is None) != (merges is None):
+        missing = "merges" if merges is None else "vocab"
+        raise ValueError(f"{missing} is missing; give vocab and merges, or neither to train")
+    return () if vocab is None else (vocab, merges)
 
 
 def _mark_spaces(tokenizer: Tokenizer, mark: str, is_first: bool) -> None:

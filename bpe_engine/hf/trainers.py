@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, ClassVar
 
 from .._arguments import whole_number
 from .._core import WordCounts
-from ..common.values import describe
+from ..common.values import describe, listed
 from .components import AddedToken
 
 __all__ = ["BpeTrainer", "Trainer", "UnigramTrainer", "WordLevelTrainer", "WordPieceTrainer"]
+
+#: Arguments that are numbers, numbers or None, and texts or None.
+_COUNTS = ("vocab_size", "min_frequency", "max_piece_length", "n_sub_iterations", "seed_size")
+_LIMITS = ("limit_alphabet", "max_token_length")
+_AFFIXES = ("continuing_subword_prefix", "end_of_word_suffix", "unk_token")
+
+_LARGEST = (1 << 63) - 1
 
 #: Called with the work done and the total work of a step.
 Progress = Callable[[int, int], object]
@@ -38,9 +46,17 @@ class Trainer:
         if name == "special_tokens":
             value = _special(value)
         elif name == "initial_alphabet":
-            value = sorted({text[0] for text in value if text})
-        elif name in ("vocab_size", "min_frequency", "n_sub_iterations", "seed_size"):
+            value = sorted(
+                {text[0] for text in map(_text, repeat(name), _items(name, value)) if text}
+            )
+        elif name in _COUNTS or (name in _LIMITS and value is not None):
             value = whole_number(name, value)
+            if value > _LARGEST:
+                raise ValueError(f"{name} must be at most {_LARGEST}, but is {value}")
+        elif name in _AFFIXES and value is not None:
+            value = _text(name, value)
+        elif name == "shrinking_factor" and not isinstance(value, (int, float)):
+            raise TypeError(f"{name} must be a number, not {describe(value)}")
         vars(self)[name] = value
 
     @property
@@ -244,6 +260,8 @@ def as_trainer(trainer: Any) -> Trainer:
     """Returns a trainer of this module unchanged, or converts one of `tokenizers`."""
     if isinstance(trainer, Trainer):
         return trainer
+    if isinstance(trainer, type):
+        raise TypeError(f"trainer is the class {trainer.__name__}; make one: {trainer.__name__}()")
     state = getattr(trainer, "__getstate__", lambda: None)()
     if not isinstance(state, bytes):
         raise TypeError(f"trainer must be one of bpe_engine.hf.trainers, not {describe(trainer)}")
@@ -254,18 +272,40 @@ def as_trainer(trainer: Any) -> Trainer:
     return kind(**{name: fields[name] for name in kind.__dataclass_fields__ if name in fields})  # type: ignore[no-any-return]
 
 
-def _special(tokens: Iterable[Any]) -> list[AddedToken]:
+def _items(name: str, values: Any) -> list[Any]:
+    """Returns the items of a list."""
+    if isinstance(values, (bytes, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of texts, not {describe(values)}")
+    return listed(values)
+
+
+def _text(name: str, value: Any) -> str:
+    """Returns an argument after checking that UTF-8 can express it."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, not {describe(value)}")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"{name} has {value!r} with a surrogate, which UTF-8 cannot express")
+    return value
+
+
+def _special(tokens: Any) -> list[AddedToken]:
     made = []
-    for token in [tokens] if isinstance(tokens, str) else tokens:
+    for token in [tokens] if isinstance(tokens, str) else _items("special_tokens", tokens):
         if isinstance(token, str):
-            made.append(AddedToken(token, normalized=False, special=True))
-        elif isinstance(token, AddedToken) or hasattr(token, "single_word"):
-            names = ("content", "single_word", "lstrip", "rstrip", "normalized")
-            fields = {name: getattr(token, name) for name in names}
-            if type(token) is AddedToken:
-                # None means False for a special token.
-                fields["normalized"] = vars(token)["normalized"]
+            content = _text("special_tokens", token)
+            made.append(AddedToken(content, normalized=False, special=True))
+        elif isinstance(token, AddedToken):
+            names = ("content", "single_word", "lstrip", "rstrip")
+            # None means False for a special token.
+            fields = {"normalized": vars(token)["normalized"]}
+            fields |= {name: getattr(token, name) for name in names}
             made.append(AddedToken(**fields, special=True))
+        elif hasattr(token, "single_word"):
+            from tokenizers.trainers import BpeTrainer as Theirs
+
+            # Only a trainer shows whether `normalized` was given.
+            state = json.loads(Theirs(special_tokens=[token]).__getstate__())
+            made.append(AddedToken(**state["BpeTrainer"]["special_tokens"][0]))
         else:
             raise TypeError(f"special_tokens must be text or AddedToken, not {describe(token)}")
     return made

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .._core import Pipeline, WordCounts
 from ..common.threads import on_threads
-from ..common.values import describe
+from ..common.values import checked, describe, is_arrow, safe_repr
+from ..texts.listed import Paths, given_paths
 from .trainers import Trainer, as_trainer, trainer_of
 
 __all__ = ["texts_of_files", "texts_of_iterator", "train"]
@@ -38,6 +39,11 @@ def train(tokenizer: Pipeline, trainer: Any, texts: Iterator[list[str]], lines: 
             done += size
             bar.count(done)
         scores = chosen._learn(counts, model, bar.learn)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the text {safe_repr(error.object)} has a surrogate at {error.start:,}, which UTF-8 "
+            f"cannot express; replace it"
+        ) from None
     finally:
         bar.close()
     tokenizer._set_component("model", json.dumps(model))
@@ -46,16 +52,14 @@ def train(tokenizer: Pipeline, trainer: Any, texts: Iterator[list[str]], lines: 
     return chosen
 
 
-def texts_of_files(files: Iterable[str | os.PathLike[str]]) -> Iterator[list[str]]:
+def texts_of_files(files: Paths) -> Iterator[list[str]]:
     """Yields the text of files in blocks that end at line ends.
 
     Raises:
         OSError: A file cannot be read.
         ValueError: A file is not UTF-8.
     """
-    if isinstance(files, (str, os.PathLike)):
-        files = [files]
-    for path in files:
+    for path in given_paths(files):
         with open(path, "rb") as file:
             at, parts = 0, [b""]
             while block := file.read(BLOCK):
@@ -82,14 +86,17 @@ def _text(block: bytes, path: str | os.PathLike[str], at: int) -> str:
 
 def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
     """Yields blocks of the texts of an iterator over texts or lists of texts."""
-    if isinstance(iterator, (str, bytes)):
-        raise TypeError(f"iterator gives texts, and is not one itself: {describe(iterator)}")
+    wrong = "the iterator must give texts, or lists of texts, not"
+    if isinstance(iterator, str) or not _has_texts(iterator):
+        raise TypeError(f"{wrong} be {describe(iterator)}")
     block: list[str] = []
     size = 0
-    for item in iterator:
-        for text in [item] if isinstance(item, str) else item:
+    for item in checked(iterator):
+        if not _has_texts(item):
+            raise TypeError(f"{wrong} {describe(item)}")
+        for text in [item] if isinstance(item, str) else checked(item):
             if not isinstance(text, str):
-                raise TypeError(f"texts must be str, or lists of str, not {describe(text)}")
+                raise TypeError(f"{wrong} {describe(text)}")
             block.append(text)
             size += len(text)
         if size >= BLOCK:
@@ -97,6 +104,12 @@ def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
             block, size = [], 0
     if block:
         yield block
+
+
+def _has_texts(value: Any) -> bool:
+    """True for text, and for objects that may have texts. A dict has keys."""
+    is_wrong = isinstance(value, (bytes, bytearray, Mapping)) or is_arrow(value)
+    return not is_wrong and isinstance(value, Iterable)
 
 
 class _Bar:

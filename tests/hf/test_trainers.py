@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 import threading
 from collections import Counter
 from pathlib import Path
@@ -21,6 +22,7 @@ from bpe_engine.hf import implementations, trainers  # noqa: E402
 
 #: Hugging Face's course on tokenizers: words and their counts.
 HUGS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+KINDS: list[Any] = [trainers.BpeTrainer, trainers.UnigramTrainer]
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "corpora"
 
 
@@ -183,9 +185,9 @@ def test_worked_examples_of_the_courses() -> None:
     ours.train_from_iterator([text_of(HUGS)], trainers.BpeTrainer(10))
     assert model_of(ours)["merges"] == [["u", "g"], ["u", "n"], ["h", "ug"]]
     assert ours.encode("bug").tokens == ["b", "ug"]
-    pieces, _ = both("Unigram")
-    pieces.train_from_iterator([text_of(HUGS)], trainers.UnigramTrainer(9))
-    assert {"h", "u", "g", "p", "n", "b", "s"} < set(pieces.get_vocab())
+    pieces, _ = both("Unigram")  # Seeds fewer than characters still cover them.
+    pieces.train_from_iterator([text_of(HUGS)], trainers.UnigramTrainer(20, seed_size=2))
+    assert set("hugpnbs") <= set(pieces.get_vocab())
     words, _ = both("WordLevel", unk_token="[UNK]")
     words.train_from_iterator([text_of(HUGS)], trainers.WordLevelTrainer(special_tokens=["[UNK]"]))
     assert words.get_vocab() == {"[UNK]": 0, "pun": 1, "hug": 2, "hugs": 3, "pug": 4, "bun": 5}
@@ -359,10 +361,26 @@ def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) ->
         TypeError, match="WordPieceTrainer trains a WordPiece model.*take BpeTrainer"
     ):
         ours.train_from_iterator(["a"], trainers.WordPieceTrainer())
-    with pytest.raises(TypeError, match="texts must be str"):
-        ours.train_from_iterator([[b"a"]])
-    with pytest.raises(TypeError, match="gives texts"):
-        ours.train_from_iterator("text")
+    for wrong, shown in [
+        ([[b"a"]], "not the bytes b'a'"),
+        ("text", "not be the str 'text'"),
+        (None, "not be None"),
+        ([5], "not the int 5"),
+        ([None], "not None"),
+        ([b"ab"], "not the bytes b'ab'"),
+        # Rows of a data set: their keys are not the text.
+        ([{"text": "ab"}], "not the dict {'text': 'ab'}"),
+        ({"ab": 2}, "not be the dict {'ab': 2}"),
+    ]:
+        with pytest.raises(TypeError, match=re.escape(shown)):
+            ours.train_from_iterator(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"the text 'a\\ud800' has a surrogate at 1"):
+        ours.train_from_iterator(["a\ud800"])
+    for files in (None, 5, [5], b"text.txt", {"a.txt": 1}):  # A number is a file descriptor.
+        with pytest.raises(TypeError, match="path"):
+            ours.train(files)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"the class BpeTrainer; make one: BpeTrainer\(\)"):
+        ours.train_from_iterator(["a"], trainers.BpeTrainer)
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"one\ntwo \xff\n")
     with pytest.raises(ValueError, match=r"bad.txt: the byte 0xff at 8 is not UTF-8"):
@@ -371,8 +389,6 @@ def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) ->
         ours.train(tmp_path / "none.txt")
     with pytest.raises(AttributeError, match="no attribute 'vocabsize'"):
         trainers.BpeTrainer().vocabsize = 5  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="special_tokens must be text or AddedToken, not the int 3"):
-        trainers.BpeTrainer(special_tokens=[3])  # type: ignore[list-item]
     assert ours.to_str() == before
 
 
@@ -393,6 +409,43 @@ def test_unigram_names_what_cannot_be_trained(options: dict[str, Any], message: 
         ours.train_from_iterator(["low lower"], trainers.UnigramTrainer(**options))
 
 
+WRONG: list[tuple[str, Any]] = [
+    *(
+        (name, it)
+        for name in ("vocab_size", "min_frequency", "limit_alphabet")
+        for it in (-1, "9", 1.5)
+    ),
+    *((name, 1 << 64) for name in ("vocab_size", "min_frequency", "max_token_length")),
+    ("max_token_length", -1),
+    *(("initial_alphabet", it) for it in (5, None, [5], b"ab", ["\ud800"])),
+    *(("special_tokens", it) for it in (3, None, [None], [3], ["\ud800"], {"<s>": 1})),
+    *((name, it) for name in trainers._AFFIXES[:2] for it in (5, b"x", "\ud800")),
+    *(("max_piece_length", it) for it in (-1, None, "4", 1 << 64)),
+    *(("n_sub_iterations", it) for it in (-1, "2", 1 << 64)),
+    *(("seed_size", it) for it in (-1, "2", 1 << 64)),
+    *(("unk_token", it) for it in (5, b"x", "\ud800")),
+    *(("shrinking_factor", it) for it in ("x", None)),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_wrong_arguments_are_named(name: str, value: Any) -> None:
+    kind = next(kind for kind in KINDS if name in kind.__dataclass_fields__)
+    trainer = kind()
+    for make in (lambda: kind(**{name: value}), lambda: setattr(trainer, name, value)):
+        with pytest.raises((TypeError, ValueError), match=f"^{name} (must|has)"):
+            make()
+    assert trainer == kind()
+
+
+def test_lists_of_a_model_are_given_together() -> None:
+    for name in ("ByteLevelBPETokenizer", "CharBPETokenizer", "SentencePieceBPETokenizer"):
+        with pytest.raises(ValueError, match="merges is missing; give vocab and merges"):
+            getattr(implementations, name)("vocab.json")
+        with pytest.raises(ValueError, match="vocab is missing"):
+            getattr(implementations, name)(merges="merges.txt")
+
+
 @pytest.mark.parametrize("texts", [[" \n "], ["removed"], [], [""]])
 def test_nothing_to_learn_from_leaves_special_tokens(texts: list[str]) -> None:
     for kind, unk in [("BPE", None), ("WordPiece", None), ("Unigram", "<unk>")]:
@@ -402,12 +455,6 @@ def test_nothing_to_learn_from_leaves_special_tokens(texts: list[str]) -> None:
         options = {} if unk is None else {"unk_token": unk}
         ours.train_from_iterator(texts, trainer(special_tokens=["<unk>"], **options))
         assert ours.get_vocab() == {"<unk>": 0}
-
-
-def test_seeds_fewer_than_characters_still_cover_them() -> None:
-    ours, _ = both("Unigram")
-    ours.train_from_iterator(["abcdef abc"], trainers.UnigramTrainer(20, seed_size=2))
-    assert set("abcdef") < set(ours.get_vocab())
 
 
 @pytest.mark.parametrize("kind", ["WordPiece", "WordLevel", "Unigram"])

@@ -73,18 +73,9 @@ def test_files_are_safe(corpus: Path, tmp_path: Path) -> None:
     assert count.returncode == 1 and "is an input" in count.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--vocab-size", 100], "no room for the 256 single bytes"),
-        (["--vocab-size", 300, "--field", "text", "--pattern", "gpt5"], "unknown encoding"),
-        (["--vocab-size", 300, "--max-memory", "tiny"], "is not a size of 1M or more"),
-        (["--vocab-size", 300, "--superwords-from", 20], "superwords_from is 20"),
-    ],
-)
-def test_bad_options(corpus: Path, arguments: list[object], message: str) -> None:
-    done = run("train", corpus, "-o", "-", *arguments)
-    assert done.returncode in (1, 2) and message in done.stderr and "Traceback" not in done.stderr
+def test_bad_options(corpus: Path) -> None:
+    done = run("train", corpus, "-o", "-", "--vocab-size", 300, "--max-memory", "tiny")
+    assert done.returncode == 2 and "is not a size of 1M or more" in done.stderr
 
 
 def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
@@ -141,11 +132,6 @@ def test_a_pipe_is_not_read_twice(corpus: Path, tmp_path: Path) -> None:
     for options in ({"superwords_from": 260}, {"balance": "lines"}):
         with pytest.raises(ValueError, match="read twice"):
             train_vocabulary([tmp_path / "pipe", corpus], 300, TrainOptions(**options))  # type: ignore[arg-type]
-
-
-def test_several_corpora_are_a_list(corpus: Path) -> None:
-    with pytest.raises(ValueError, match="give a list of them"):
-        train_vocabulary(str(corpus), 300, TrainOptions(balance="bytes"))
 
 
 def test_a_device_has_no_files_beside_it(corpus: Path) -> None:

@@ -29,6 +29,8 @@ PIPELINES = [
     ("bpe", "sentencepiece"),
     ("wordlevel", "words"),
     ("unigram", "bert"),
+    ("wordpiece", "t5"),
+    ("wordlevel", "llama"),
 ]
 
 
@@ -54,6 +56,8 @@ def test_tokenizers_gives_the_same_ids(model: str, like: str, corpus: Path) -> N
     for text in texts(300):
         assert trained.tokenizer.encode(text).ids == theirs.encode(text).ids, text
     assert trained.tokenizer.get_vocab_size() == 1200
+    if model == "wordpiece":
+        assert trained.tokenizer.decode(trained.tokenizer.encode("the words").ids) == "the words"
 
 
 #: Sums in single precision may choose another path if scores differ by less.
@@ -217,10 +221,17 @@ def test_options_that_do_not_fit_are_named(options: list[str], message: str, cor
         ({"model": "bpe", "special_tokens": [""]}, "token is empty; give it a name"),
         ({"model": "bpe", "user_defined": ["<s>"]}, "'<s>' is special and user-defined"),
         ({"model": "wordlevel", "vocab_size": 1, "user_defined": ["a"]}, "no room for"),
+        ({"special_tokens": ["\ud800"]}, r"special_tokens has '\\ud800' with a surrogate"),
+        ({"user_defined": ["a\ud800"]}, r"user_defined has 'a\\ud800' with a surrogate"),
+        ({"min_frequency": 1 << 70}, "min_frequency is .*; it can be at most"),
+        ({"model": "bpe", "max_token_length": 1 << 70}, "max_token_length is .*; it can be at"),
+        ({"character_coverage": "1"}, "character_coverage is the str '1'; it must be a number"),
+        ({"like": 5}, "like is the int 5; give a name, a folder or a file"),
+        ({"like": b"t5"}, "like is the bytes b't5'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str, corpus: Path) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         train_model([corpus], **{"vocab_size": 500, **options})
 
 

@@ -6,15 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-import train_oracle
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine.read.byte_level import ORDER
 from vocab_tools import TrainOptions, train_vocabulary
 from vocab_tools.train.superwords import LINES
-
-BASE = [bytes([byte]) for byte in ORDER]
 
 
 @pytest.fixture
@@ -53,21 +49,6 @@ def test_superwords(english: Path) -> None:
     assert max(map(words_of, list(two.ranks)[280:])) == 2
 
 
-def test_superwords_are_like_a_plain_trainer(english: Path) -> None:
-    """The second stage continues with the first stage's tokens, with lines as pieces."""
-    result = train_vocabulary(english, 345, TrainOptions(superwords_from=256, max_words=99))
-    lines: dict[bytes, int] = {}
-    for piece in result.encoding().split(english.read_text(encoding="utf-8")):
-        lines[piece.encode()] = lines.get(piece.encode(), 0) + 1
-    merges = train_oracle.train(dict(list(lines.items())[:60]), BASE, 280)
-    part = train_vocabulary(
-        {piece.decode(): n for piece, n in list(lines.items())[:60]},
-        280,
-        TrainOptions(pattern=LINES),
-    )
-    assert [(merge.left, merge.right) for merge in part.merges] == merges
-
-
 def test_superwords_in_a_tokenizer_json(english: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     result = train_vocabulary(english, 340, TrainOptions(superwords_from=280))
@@ -79,7 +60,11 @@ def test_superwords_in_a_tokenizer_json(english: Path) -> None:
     assert LINES in json.dumps(json.loads(contents), ensure_ascii=False).replace("\\\\", "\\")
 
 
-def test_superwords_need_text(english: Path) -> None:
+def test_lines_need_text(english: Path) -> None:
+    with pytest.raises(ValueError, match="balance by lines needs text files"):
+        train_vocabulary([{"ab": 2}, {"cd": 3}], 258, TrainOptions(balance="lines"))
+    with pytest.raises(ValueError, match="corpus 2 is empty"):
+        train_vocabulary([{"ab": 2}, {}], 258, TrainOptions(balance="bytes"))
     with pytest.raises(ValueError, match="counts have no lines"):
         train_vocabulary({"ab": 3}, 300, TrainOptions(superwords_from=280))
     with pytest.raises(ValueError, match="counts have no lines"):
@@ -130,22 +115,6 @@ def test_each_merge_serves_the_corpus_that_is_worst_off(tmp_path: Path, unit: st
     assert [tokens_of(text.encode(), pairs) for text in texts] == result.corpus_tokens
 
 
-def test_balance_narrows_the_gap(tmp_path: Path) -> None:
-    parts = corpora(tmp_path)
-
-    def gap(result: object) -> float:
-        rates = [
-            len(part[0].read_bytes()) / len(result.encoding().encode(part[0].read_text()))  # type: ignore[attr-defined]
-            for part in parts
-        ]
-        return max(rates) / min(rates)
-
-    fair = train_vocabulary(parts, 330, TrainOptions(balance="bytes"))
-    plain = train_vocabulary([path for part in parts for path in part], 330)
-    assert gap(fair) < 1.2 and gap(plain) > 1.5
-    assert all(fair.served()) and sum(fair.served()) == len(fair.merges)
-
-
 def test_a_corpus_without_pairs_leaves_its_turn_to_the_next(tmp_path: Path) -> None:
     for name, text in (("a", "a b c d " * 50), ("b", "hello hello")):
         (tmp_path / name).write_text(text)
@@ -153,10 +122,3 @@ def test_a_corpus_without_pairs_leaves_its_turn_to_the_next(tmp_path: Path) -> N
         [[tmp_path / "a"], [tmp_path / "b"]], 262, TrainOptions(balance="bytes", pattern=r"\w+")
     )
     assert result.served() == [0, 4] and result.size == 260
-
-
-def test_balance_by_lines_needs_text() -> None:
-    with pytest.raises(ValueError, match="balance by lines needs text files"):
-        train_vocabulary([{"ab": 2}, {"cd": 3}], 258, TrainOptions(balance="lines"))
-    with pytest.raises(ValueError, match="corpus 2 is empty"):
-        train_vocabulary([{"ab": 2}, {}], 258, TrainOptions(balance="bytes"))

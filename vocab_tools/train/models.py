@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import hf
-from bpe_engine.common.values import check_choice
+from bpe_engine.common.values import check_choice, describe
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
 from bpe_engine.texts.listed import Paths
 from bpe_engine.vocabulary import MAX_TOKENS, WordCounts
@@ -276,6 +276,10 @@ def train_model(
         raise ValueError(f"vocab_size is {vocab_size:,}; it can be at most {MAX_TOKENS:,}")
     if model is not None:
         check_choice("model", model, MODELS)
+    if character_coverage is not None and not isinstance(character_coverage, (int, float)):
+        raise TypeError(
+            f"character_coverage is {describe(character_coverage)}; it must be a number"
+        )
     if character_coverage is not None and not 0 < character_coverage <= 1:
         raise ValueError(f"character_coverage is {character_coverage}; it must be above 0, up to 1")
     names = several_names("special_tokens", special_tokens, '["<mask>"]')
@@ -417,6 +421,8 @@ def _pipeline(
             steps: list[Any] = [normalizers.Precompiled(charsmap(rules))]
             steps += [] if tokenizer.normalizer is None else [tokenizer.normalizer]
             tokenizer.normalizer = normalizers.Sequence(steps)
+    elif not isinstance(name, (str, os.PathLike)):
+        raise TypeError(f"like is {describe(name)}; give a name, a folder or a file")
     elif os.path.exists(name):
         tokenizer, special, template = _like_file(name)
     else:
@@ -429,6 +435,17 @@ def _pipeline(
         fields = {"unk_token": unknown} if model != "unigram" else {"unk_id": None}
         lists: Any = [] if model == "unigram" else {}
         contents["model"] = {"type": _TYPES[model], "vocab": lists, **fields}
+        if model == "wordpiece":
+            contents["model"] |= {
+                "continuing_subword_prefix": "##",
+                "max_input_chars_per_word": 100,
+            }
+            own = contents["decoder"]
+            rest = {"type": "Replace", "pattern": {"Regex": "^##"}, "content": ""}
+            steps = {"type": "Sequence", "decoders": [rest, own]}
+            contents["decoder"] = (
+                steps if own else {"type": "WordPiece", "prefix": "##", "cleanup": False}
+            )
         if model == "bpe":
             contents["model"] |= {"merges": [], "fuse_unk": like == "sentencepiece"}
         tokenizer = hf.Tokenizer.from_str(json.dumps(contents))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Union
@@ -14,7 +13,7 @@ from bpe_engine import vocabulary
 from bpe_engine.common.values import check_choice, describe, is_arrow, listed, safe_repr
 from bpe_engine.read import byte_level
 
-from ..arguments import checked_options, number_of, several_names
+from ..arguments import checked_options, is_text, number_of, several_names
 from ..bases import Base, open_base
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note, outside_note
@@ -37,8 +36,6 @@ _CORPUS = "a corpus is the path of a file, a list of paths, or a dict of pieces 
 
 #: Called with the name of a step, the work done and all work.
 ProgressFunction = Callable[[str, int, int], None]
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 #: Units for the compression of several corpora.
 UNITS = ("bytes", "characters", "lines")
@@ -213,11 +210,6 @@ def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
     return [name for part in corpus for name in _names(part)]
 
 
-def _is_piece(piece: object) -> bool:
-    """Returns True for text: a str without surrogates."""
-    return isinstance(piece, str) and (piece.isascii() or not _SURROGATE.search(piece))
-
-
 class _Part(NamedTuple):
     """A corpus, one of several."""
 
@@ -298,7 +290,7 @@ class _Job:
         if isinstance(corpus, Mapping):
             counts = CorpusCounts(cut)
             for piece, count in corpus.items():
-                if not _is_piece(piece) or not isinstance(count, int) or not 0 <= count < 1 << 64:
+                if not is_text(piece) or not isinstance(count, int) or not 0 <= count < 1 << 64:
                     raise ValueError(
                         f"{safe_repr(piece)}: {safe_repr(count)} is not a piece and its count"
                     )
