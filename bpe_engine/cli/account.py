@@ -189,7 +189,7 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
             raise
         reason = error.args[0] if isinstance(error, KeyError) else error
         parts = [at for at, it in enumerate(messages) if isinstance(it.get("content"), list)]
-        if "template" in source and isinstance(error, TypeError) and parts:
+        if "tokenizer" in source and (is_of_template or isinstance(error, TypeError)) and parts:
             reason = f"{reason}; does the template take a list, as the content of messages[{parts[0]}] is?"
         raise ValueError(f"{place}: {'the template: ' * is_of_template}{reason}") from None
 

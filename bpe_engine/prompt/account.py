@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -165,8 +165,9 @@ class Account:
     def _side(self, place: int) -> Side | None:
         if place >= self.total:
             return None
-        at, numbers = self._counted.segments()[place], self._numbers
-        segment = self._segments[at]
+        size = len(self._segments)
+        at = bisect_right([*accumulate(self._counted.totals([*range(size)], size)[0])], place)
+        segment, numbers = self._segments[at], self._numbers
         before, after = (
             [*takewhile(_UNKNOWN.__gt__, near)]
             for near in (numbers[max(place - 6, 0) : place][::-1], numbers[place : place + 6])
@@ -250,6 +251,7 @@ def _leaves(segments: Sequence[Any]) -> tuple[dict[tuple[str, int], dict[str, in
     items: dict[tuple[str, int], dict[str, int]] = {("template", -1): {"": 0}}
     leaf_of: list[int] = []
     size = 1
+    item, fields = ("", -1), dict[str, int]()
     for segment in segments:
         field = ""
         if not (origin := segment[6]):
@@ -263,7 +265,9 @@ def _leaves(segments: Sequence[Any]) -> tuple[dict[tuple[str, int], dict[str, in
             group, at = origin[2], origin[3][0] if origin[3] else -1
         else:
             group, at, field = "messages", origin[0], origin[2]
-        fields = items.setdefault((group, at), {})
+        if at != item[1] or group != item[0]:
+            item = group, at
+            fields = items.setdefault(item, {})
         leaf = fields.setdefault(field, size)
         size += leaf == size
         leaf_of.append(leaf)
@@ -400,8 +404,7 @@ def _closed(messages: list[Any], tools: list[Any], model: str) -> Account:
         numbers += ids
         runs += (len(numbers), *[len(segments)] * 3, 0)
         segments.append(Segment(text, False, origin=origin))
-    counted = AuditedIds(numbers, runs)
-    return Account(segments, encoding, messages, tools, counted, estimates)
+    return Account(segments, encoding, messages, tools, AuditedIds(numbers, runs), estimates)
 
 
 class PartChange(NamedTuple):
@@ -694,14 +697,10 @@ def fit(
     gone = [*accumulate(ahead, initial=0)]
     guess = bisect_left(starts, whole.total - limit, key=gone.__getitem__)
     low, high = 0, len(starts) - 1
-
-    def fits(start: int) -> bool:
-        return account(start).total <= limit
-
     for at in (guess, guess - 1, guess + 1):
         if low <= at < high:
-            low, high = (low, at) if fits(starts[at]) else (at + 1, high)
-    start = starts[bisect_left(starts, True, low, high, key=fits)]
+            low, high = (low, at) if account(starts[at]).total <= limit else (at + 1, high)
+    start = starts[bisect_left(starts, True, low, high, key=lambda it: account(it).total <= limit)]
     return Fitted(*split(start), account(start).total)
 
 

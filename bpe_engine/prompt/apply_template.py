@@ -113,7 +113,7 @@ def without_none(messages: Sequence[Any]) -> list[Any]:
     """Copies messages without fields that are None, which templates would print."""
     return [
         {key: value for key, value in message.items() if value is not None}
-        if isinstance(message, Mapping)
+        if isinstance(message, (dict, Mapping))
         else message
         for message in messages
     ]

@@ -27,7 +27,7 @@ def field_of(key: str) -> str:
 
 def value_of(data: Any, key: str) -> Any:
     """Returns the value of a mapping's key or of another object's attribute, or None."""
-    return data.get(key) if isinstance(data, Mapping) else getattr(data, key, None)
+    return data.get(key) if isinstance(data, (dict, Mapping)) else getattr(data, key, None)
 
 
 def spoken(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...], str]]:

@@ -260,15 +260,10 @@ def test_fit_of_damaged_calls(calls: Any) -> None:
 def test_messages_with_few_texts_are_compared() -> None:
     choose = seeded("few texts")
     texts = [{"role": "user", "content": text} for text in "abc"]
-    before, after = (
-        account_prompt(
-            choose.choices(texts, k=size),
-            QWEN,
-            template="{% for m in messages %}{{ m.content }}{% endfor %}",
-            max_seconds=1e6,
-        )
-        for size in (9_000, 10_000)
-    )
+    source: Any = {"template": "{% for m in messages %}{{ m.content }}{% endfor %}"}
+    source |= {"tokenizer": QWEN, "max_seconds": 1e6}
+    pair = (choose.choices(texts, k=size) for size in (9_000, 10_000))
+    before, after = (account_prompt(chat, **source) for chat in pair)
     kinds = [change.kind for change in after.compare(before).changes]
     added = kinds.count("added") + kinds.count("grown")
     assert added == 1000 + kinds.count("removed") and kinds.count("moved") > 5000
@@ -339,6 +334,7 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
     assert "most tokens" in out and err.count("bos_token") == 1
     template.write_text(TEMPLATES["chatml"])
     (zero := tmp_path / "zero.jinja").write_text("{{ 1 / 0 }}")
+    (strip := tmp_path / "strip.jinja").write_text("{{ messages[0].content.strip() }}")
     user = '[{"role": "user"}]'
     for text, arguments, message in [
         ("[1]", source, "give a list of messages"),
@@ -358,6 +354,11 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
         (user, (), "give --tokenizer, or --model"),
         (user, ("--tokenizer", "qwen3"), "qwen3 has no chat template; give --template"),
         ('[{"role": "user", "content": [{}, {}]}]', source, "the content of messages[0] is"),
+        (
+            user[:-2] + ', "content": [{}, {}]}]',
+            (*source[:3], strip),
+            "the content of messages[0] is",
+        ),
         ('[{"role": "\xff"}]', source, "is not utf-8, as JSON must be: byte 11"),
     ]:
         one.write_text(text, encoding="latin-1")
