@@ -87,6 +87,17 @@ def _short() -> list[Case]:
     ]  # fmt: skip
 
 
+def _counts() -> list[Case]:
+    return [
+        Case(
+            f"counts-{threads}", "counts", f"batch -> counts, {threads} thread{'s' * (threads > 1)}",
+            "counting", "batch_count", "prompts", {"sizes": {"11 B": 11, "100 B": 100}},
+            corpora=ONE, threads=threads, quick=False,
+        )
+        for threads in (1, 2)
+    ]  # fmt: skip
+
+
 #: Bytes of documents, and their names in titles. All become lists, the first also arrays.
 DOCUMENTS = {4096: "4 KB", 20_000: "20 KB", 100_000: "100 KB"}
 
@@ -255,6 +266,7 @@ CASES = {
         *_unseen(),
         *_prompts(),
         *_short(),
+        *_counts(),
         *_batches(),
         *_decoding(),
         Case("load", "load", "load in a fresh process", "loading", "encode_short", "hello", corpora=NONE),

@@ -53,7 +53,7 @@ class Run:
     def call(self) -> Callable[[Any], Any]:
         """Returns the operation of the case as a function of one argument."""
         operation = self.load().need(self.field)
-        if self.field in ("batch_list", "batch_numpy", "numpy_threads", "column"):
+        if self.field in ("batch_list", "batch_numpy", "numpy_threads", "column", "batch_count"):
             return lambda item: operation(item, self.threads)
         return operation
 
@@ -173,6 +173,20 @@ def calls(run: Run) -> Iterator[Value]:
         judged = _judged([call(text) for text in texts], texts)
         yield Value(f"{label}, first", first / len(texts) * 1e6, "us", label, **judged)
         yield Value(f"{label}, again", seconds / len(texts) * 1e6, "us", label, **judged)
+
+
+def counting(run: Run) -> Iterator[Value]:
+    """Yields microseconds a text of batches to count, the first time and again."""
+    call = run.call()
+    for item in run.inputs.warm:
+        call([item] if isinstance(item, str) else list(item))
+    for label, item in run.inputs.timed.items():
+        texts = list(item)
+        first, counts = timed(call, texts)
+        seconds, tokens = again(call, texts), int(sum(counts))
+        for key, value in (("first", first), ("again", seconds)):
+            each = value / len(texts) * 1e6
+            yield Value(f"{label}, {key}", each, "us", label, tokens=tokens)
 
 
 def milliseconds(run: Run) -> Iterator[Value]:
@@ -383,7 +397,7 @@ def sides(run: Run) -> Iterator[Value]:
 MEASURES: dict[str, Callable[[Run], Iterator[Value]]] = {
     measure.__name__: measure
     for measure in (
-        throughput, calls, milliseconds, decoding, loading, memory, stream, growth,
+        throughput, calls, counting, milliseconds, decoding, loading, memory, stream, growth,
         held, building, training, models, sides,
     )
 }  # fmt: skip

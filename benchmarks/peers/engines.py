@@ -216,6 +216,7 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
             "encode_with_offsets": enc.encode_with_offsets,
             "split": enc.split,
             "encode_with_unstable": enc.encode_with_unstable,
+            "batch_count": lambda texts, threads: enc.count_batch(texts, num_threads=threads),
         },
     )
 
@@ -301,7 +302,14 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
     import numpy
     import splintr
 
-    _refuse_file(spec)
+    if spec.file is not None:
+        loaded = splintr.from_json(str(spec.file))
+        # Its own batch function adds special tokens.
+        return Engine(
+            encode_list=loaded.encode_raw,
+            batch_list=_each(loaded.encode_raw),
+            decode_list=loaded.decode,
+        )
     if spec.splintr is not None:
         tok = splintr.Tokenizer.from_pretrained(spec.splintr)
     else:
@@ -317,6 +325,36 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
         batch_numpy=lambda texts, threads: _flat_rows(*tok.encode_batch_flat(texts)),
         decode_list=tok.decode,
         decode_numpy=tok.decode,
+    )
+
+
+def _quicktok(spec: EncodingSpec, cache: Path) -> Engine:
+    import quicktok
+
+    _refuse_file(spec)
+    enc = quicktok.get_encoding(spec.name)
+    return Engine(
+        encode_list=enc.encode_ordinary,
+        encode=enc.encode,
+        count=enc.count,
+        decode_list=enc.decode,
+        others={"batch_count": lambda texts, threads: quicktok.count_batch(enc, texts, threads)},
+    )
+
+
+def _toktok(spec: EncodingSpec, cache: Path) -> Engine:
+    import toktok
+
+    def batch_count(texts: list[str], threads: int) -> list[int]:
+        return toktok.batch_count(texts, spec.name, threads)
+
+    def encode(text: str) -> list[int]:
+        raise Unsupported("counts only")
+
+    return Engine(
+        encode_list=encode,
+        count=lambda text: batch_count([text], 1)[0],
+        others={"batch_count": batch_count},
     )
 
 
@@ -441,6 +479,8 @@ PLANS = {
         Plan("tiktoken", "tiktoken", "tiktoken", _tiktoken),
         Plan("gigatoken", "gigatoken", "gigatoken", _gigatoken),
         Plan("splintr", "splintr-rs", "splintr", _splintr),
+        Plan("quicktok", "quicktok-v1", "quicktok", _quicktok),
+        Plan("toktok", "toktok-rs", "toktok", _toktok),
         Plan("tokenizers", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file),
         Plan("tokenizers-next", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file,
              folder="BENCHMARK_TOKENIZERS_NEXT"),
