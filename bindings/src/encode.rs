@@ -10,7 +10,7 @@ use crate::buffer::{self, TokenBuffer};
 use crate::errors::OrRaise;
 use crate::objects::{Argument, check_signals, new_bytearray, new_list, new_span};
 use crate::pipeline::{PyEncoding, PyPipeline};
-use crate::request::Gives;
+use crate::request::{Gives, read_optional};
 use crate::shared::Current;
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
@@ -51,16 +51,16 @@ impl Ragged {
 }
 
 impl PyPipeline {
-    /// Encodes a text to a list with the pipeline of this request.
+    /// Returns the list of the ids that `encode` appends for a text.
     #[inline]
     fn list<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
-        (pipeline, request): &(Current<'_>, Request),
+        encode: impl FnOnce(&str, &mut Vec<u32>) -> bpe_core::Result<()> + Send,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = Self::shared(slf)?.run(text, |text| {
             let mut ids = buffer_pool::IDS.borrow(buffer_pool::likely_ids(text.len()));
-            pipeline.encode_text(text, request, &mut ids)?;
+            encode(text, &mut ids)?;
             Ok(ids)
         })?;
         let list = int_cache::list(text.py(), &ids);
@@ -81,14 +81,13 @@ impl PyEncoding {
         text: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let slf = slf.as_super();
-        if let Some(pipeline) = PyPipeline::shared(slf)?.fixed_pipeline()
-            && pipeline.direct().is_some()
-        {
-            return PyPipeline::list(slf, text, &(Current::Fixed(pipeline), Request::ORDINARY));
+        if let Some(direct) = PyPipeline::direct(slf)? {
+            let encode = |text: &str, ids: &mut _| direct.encode(text, &Request::ORDINARY, ids);
+            return PyPipeline::list(slf, text, encode);
         }
         let none = PyTuple::empty(slf.py()).into_any();
-        let asked = PyPipeline::ask(slf, Some(&none), Some(&none), Gives::Ids)?;
-        PyPipeline::list(slf, text, &asked)
+        let (pipeline, request) = PyPipeline::ask(slf, Some(&none), Some(&none), Gives::Ids)?;
+        PyPipeline::list(slf, text, |text, ids| pipeline.encode_text(text, &request, ids))
     }
 
     /// Encodes a text.
@@ -128,8 +127,13 @@ impl PyEncoding {
         // As in tiktoken, `None` disallows nothing.
         let empty = PyTuple::empty(slf.py()).into_any();
         let disallowed = disallowed_special.or(&empty);
-        let asked = PyPipeline::ask(slf, allowed_special, disallowed, Gives::Ids)?;
-        PyPipeline::list(slf, text, &asked)
+        if let Some(direct) = PyPipeline::direct(slf)? {
+            let special = direct.special_tokens();
+            let request = read_optional(special, allowed_special, disallowed, Gives::Ids)?;
+            return PyPipeline::list(slf, text, |text, ids| direct.encode(text, &request, ids));
+        }
+        let (pipeline, request) = PyPipeline::ask(slf, allowed_special, disallowed, Gives::Ids)?;
+        PyPipeline::list(slf, text, |text, ids| pipeline.encode_text(text, &request, ids))
     }
 }
 

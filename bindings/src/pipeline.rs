@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use bpe_core::direct::Direct;
 use bpe_core::pipeline::Version;
 use bpe_core::{Normalization, Pipeline, Request, Splitter, Vocabulary};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyUnicodeDecodeError, PyValueError};
@@ -31,10 +32,20 @@ struct Held {
     /// Shared by the faces of one tokenizer.
     shared: Arc<Shared>,
     face: Face,
+    /// The direct stage of an `Encoding` that never changes, which short calls reach at once.
+    direct: Option<Arc<Direct>>,
     /// Set in an `Encoding` of a tokenizer file without ranks.
     file: Option<File>,
     /// Previous value. Calls may still use it, so the object owns it until its end.
     previous: AtomicPtr<Held>,
+}
+
+impl Held {
+    fn new(shared: Arc<Shared>, face: Face, file: Option<File>) -> Self {
+        let fixed = shared.fixed_pipeline().filter(|_| face == Face::Encoding);
+        let direct = fixed.and_then(|pipeline| pipeline.direct()).cloned();
+        Self { shared, face, direct, file, previous: AtomicPtr::default() }
+    }
 }
 
 /// Pipeline for calls of such an `Encoding` that allow or disallow special tokens. The shared
@@ -164,13 +175,12 @@ impl PyPipeline {
     }
 
     fn set(&self, shared: Arc<Shared>, face: Face) -> &Held {
-        self.hold(Held { shared, face, file: None, previous: AtomicPtr::default() })
+        self.hold(Held::new(shared, face, None))
     }
 
     /// Shares the pipeline of another object, under another interface.
     fn set_like(&self, other: &Held, face: Face) -> &Held {
-        let (shared, file) = (other.shared.clone(), other.file.clone());
-        self.hold(Held { shared, face, file, previous: AtomicPtr::default() })
+        self.hold(Held::new(other.shared.clone(), face, other.file.clone()))
     }
 
     fn hold(&self, held: Held) -> &Held {
@@ -185,6 +195,12 @@ impl PyPipeline {
     /// Returns the pipeline that all objects of the tokenizer share.
     pub fn shared<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Shared> {
         Ok(&Self::held(slf)?.shared)
+    }
+
+    /// Returns the direct stage of an `Encoding` that never changes.
+    #[inline]
+    pub fn direct<'a>(slf: &'a Bound<'_, Self>) -> PyResult<Option<&'a Direct>> {
+        Ok(Self::held(slf)?.direct.as_deref())
     }
 
     /// Returns the current pipeline.
@@ -215,10 +231,7 @@ impl PyPipeline {
         gives: Gives,
     ) -> PyResult<(Current<'a>, Request)> {
         let held = Self::held(slf)?;
-        if held.face == Face::Encoding
-            && let Some(pipeline) = held.shared.fixed_pipeline()
-            && let Some(direct) = pipeline.direct()
-        {
+        if let (Some(direct), Some(pipeline)) = (&held.direct, held.shared.fixed_pipeline()) {
             let special = direct.special_tokens();
             let request = request::read_optional(special, allowed, disallowed, gives)?;
             return Ok((Current::Fixed(pipeline), request));
@@ -369,8 +382,8 @@ impl PyPipeline {
         changed.set_encode_special_tokens(true);
         changed.set_keeps_out_control(true);
         let file = Some(File::new(special)?);
-        let shared = Arc::new(Shared::changing(ordinary));
-        self.hold(Held { shared, face: Face::Encoding, file, previous: AtomicPtr::default() });
+        let shared = Arc::new(Shared::fixed(ordinary, None));
+        self.hold(Held::new(shared, Face::Encoding, file));
         Ok(())
     }
 

@@ -132,8 +132,8 @@ impl Shared {
     /// than page by page.
     pub fn prefault_vocabulary(&self, bytes: usize) {
         const MUCH: usize = 1 << 18;
-        if let Place::Fixed { image: Some(image), is_prefaulted, .. } = &self.0
-            && bytes >= MUCH
+        if bytes >= MUCH
+            && let Place::Fixed { image: Some(image), is_prefaulted, .. } = &self.0
             && !is_prefaulted.swap(true, Ordering::Relaxed)
         {
             prefault(image);

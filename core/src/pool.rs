@@ -189,21 +189,6 @@ impl Pool {
         }
     }
 
-    /// Appends the ids of one piece, like [`Pool::encode_pieces`].
-    pub fn encode_piece(
-        &self,
-        resolver: &impl Resolve,
-        piece: &str,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        if piece.is_empty() {
-            return Ok(());
-        }
-        let mut lease = self.borrow();
-        let (_, mut encoder) = lease.workspace().parts(resolver);
-        encoder.append_one(piece.as_bytes(), Piece { start: 0, end: piece.len() }, ids)
-    }
-
     #[inline(never)]
     fn new_cache(&self) -> Option<Cache> {
         if self.is_caching() { Cache::new(self.cache_size()) } else { None }

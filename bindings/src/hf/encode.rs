@@ -88,7 +88,7 @@ pub fn encode_all<'py>(
     // Existing encodings take memory themselves, so memory for the objects is checked again.
     ask_for(encodings.saturating_mul(State::MEMORY)).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
-        let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
+        let state = State::new(encoded, tokenizer.clone(), given, add_special_tokens, length);
         Bound::new(py, HfEncoding::new(state))
     });
     new_list(py, collected(objects)?)
@@ -130,7 +130,7 @@ impl PyTokenizer {
             gil::run(py, size, work)?
         };
         let length = tokenizer.pad(encoded.encoding_mut().into_iter()).or_raise()?;
-        let state = State::new(encoded, &tokenizer, given, add_special_tokens, length);
+        let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
         Ok(HfEncoding::new(state))
     }
 

@@ -3,7 +3,6 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_core::components::Encoding;
 use bpe_core::components::encoding::Details;
@@ -23,9 +22,11 @@ pub enum State {
         ids: Vec<u32>,
         /// Whether all other fields have the values of plain text.
         is_plain: bool,
+        origin: Origin,
         /// Encoding of these ids, without details.
         encoding: OnceBox<Encoding>,
-        source: Source,
+        /// Encoding with details.
+        detailed: OnceBox<Encoding>,
     },
     /// All fields except details; for a whole input, also except overflow.
     Partial { encoding: Box<Encoding>, source: Source },
@@ -35,20 +36,23 @@ pub enum State {
 
 /// Source of an encoding without details: an input, or a part of its overflow.
 pub struct Source {
-    origin: Arc<Origin>,
+    row: Arc<Row>,
     /// Index into the input's overflow, index into the overflow of that part, and so on.
     path: Vec<usize>,
-    /// True once the ids with details have been compared with the ids without.
-    is_checked: AtomicBool,
 }
 
 /// An input and the arguments it was encoded with, to encode it again with more fields.
-struct Origin {
+pub struct Origin {
     tokenizer: Arc<Pipeline>,
     given: GivenInput,
     add_special_tokens: bool,
     /// Padded length of its batch.
     length: usize,
+}
+
+/// An input whose encoding is padded or may be truncated.
+struct Row {
+    origin: Origin,
     /// Part that truncation cut off, from which to make the overflow.
     cut_off: CutOff,
     /// Encoding with details, without overflow.
@@ -86,25 +90,20 @@ impl State {
     #[inline]
     pub fn new(
         encoded: Encoded,
-        tokenizer: &Arc<Pipeline>,
+        tokenizer: Arc<Pipeline>,
         given: GivenInput,
         add_special_tokens: bool,
         length: usize,
     ) -> Self {
-        let source = |cut_off| {
-            let (detailed, whole) = (OnceBox::new(), OnceBox::new());
-            let tokenizer = tokenizer.clone();
-            let origin =
-                Origin { tokenizer, given, add_special_tokens, length, cut_off, detailed, whole };
-            Source::new(Arc::new(origin), Vec::new())
-        };
+        let origin = Origin { tokenizer, given, add_special_tokens, length };
+        let (unused, detailed) = (OnceBox::new(), OnceBox::new());
         match encoded {
             Encoded::Ids { ids, is_plain } => {
-                let source = source(CutOff::Nothing);
-                Self::Ids { ids, is_plain, encoding: OnceBox::new(), source }
+                Self::Ids { ids, is_plain, origin, encoding: unused, detailed }
             }
             Encoded::Partial { encoding, cut_off } => {
-                Self::Partial { encoding, source: source(cut_off) }
+                let row = Row { origin, cut_off, detailed, whole: unused };
+                Self::Partial { encoding, source: Source { row: Arc::new(row), path: Vec::new() } }
             }
             Encoded::Complete(encoding) => Self::Complete(encoding),
         }
@@ -112,7 +111,7 @@ impl State {
 
     /// Memory in bytes of an encoding with its Python object, without its lists and strings. The
     /// last number is the overhead of an object and an allocator.
-    pub const MEMORY: usize = size_of::<Self>() + size_of::<Origin>() + 160;
+    pub const MEMORY: usize = size_of::<Self>() + size_of::<Row>() + 160;
 
     pub fn ids(&self) -> &[u32] {
         match self {
@@ -131,8 +130,8 @@ impl State {
     /// Returns the encoding; details and overflow may be missing.
     pub fn encoding(&self) -> PyResult<&Encoding> {
         match self {
-            Self::Ids { ids, encoding, source, .. } => encoding.get_or_try_init(|| {
-                let Origin { tokenizer, add_special_tokens, .. } = &*source.origin;
+            Self::Ids { ids, encoding, origin, .. } => encoding.get_or_try_init(|| {
+                let Origin { tokenizer, add_special_tokens, .. } = origin;
                 tokenizer.encoding_of_ids(ids, *add_special_tokens).map(Box::new).or_raise()
             }),
             Self::Partial { encoding, .. } | Self::Complete(encoding) => Ok(encoding),
@@ -142,17 +141,17 @@ impl State {
     /// Returns the encoding with its details, and with its overflow if `overflow` is set.
     pub fn detailed(&self, py: Python<'_>, overflow: bool) -> PyResult<&Encoding> {
         let source = match self {
-            Self::Ids { source, .. } | Self::Partial { source, .. } => source,
+            Self::Ids { ids, origin, detailed, .. } => {
+                return detailed.get_or_try_init(|| {
+                    let encoding = origin.encode(py, true, false)?;
+                    if encoding.ids == *ids { Ok(Box::new(encoding)) } else { Err(walks_differ()) }
+                });
+            }
+            Self::Partial { source, .. } => source,
             Self::Complete(encoding) => return Ok(encoding),
         };
         let encoding = source.detailed(py, overflow)?;
-        if !source.is_checked.load(Ordering::Relaxed) {
-            if encoding.ids != self.ids() {
-                return Err(walks_differ());
-            }
-            source.is_checked.store(true, Ordering::Relaxed);
-        }
-        Ok(encoding)
+        if encoding.ids == self.ids() { Ok(encoding) } else { Err(walks_differ()) }
     }
 
     /// Returns the parts of the overflow.
@@ -162,16 +161,16 @@ impl State {
             Self::Complete(encoding) => Self::complete_parts(encoding),
             Self::Partial { encoding, source } => {
                 let parts = if source.path.is_empty() {
-                    source.origin.overflow(py)?
+                    source.row.overflow(py)?
                 } else {
                     Encoding::try_clone_all(&encoding.overflowing).or_raise()?
                 };
                 let part = |(index, encoding)| Self::Partial {
                     encoding: Box::new(encoding),
-                    source: Source::new(
-                        source.origin.clone(),
-                        [&source.path[..], &[index]].concat(),
-                    ),
+                    source: Source {
+                        row: source.row.clone(),
+                        path: [&source.path[..], &[index]].concat(),
+                    },
                 };
                 Ok(parts.into_iter().enumerate().map(part).collect())
             }
@@ -186,18 +185,14 @@ impl State {
 }
 
 impl Source {
-    fn new(origin: Arc<Origin>, path: Vec<usize>) -> Self {
-        Self { origin, path, is_checked: AtomicBool::new(false) }
-    }
-
     fn detailed(&self, py: Python<'_>, overflow: bool) -> PyResult<&Encoding> {
-        let Origin { cut_off, detailed, whole, .. } = &*self.origin;
+        let Row { origin, cut_off, detailed, whole } = &*self.row;
         let needs_overflow =
             !self.path.is_empty() || overflow && !matches!(cut_off, CutOff::Nothing);
         if !needs_overflow && whole.get().is_none() {
-            return detailed.get_or_try_init(|| self.origin.encode(py, false).map(Box::new));
+            return detailed.get_or_try_init(|| origin.encode(py, true, false).map(Box::new));
         }
-        let mut encoding = whole.get_or_try_init(|| self.origin.encode(py, true).map(Box::new))?;
+        let mut encoding = whole.get_or_try_init(|| origin.encode(py, true, true).map(Box::new))?;
         for &index in &self.path {
             encoding = encoding.overflowing.get(index).ok_or_else(walks_differ)?;
         }
@@ -205,32 +200,30 @@ impl Source {
     }
 }
 
-impl Origin {
+impl Row {
     /// Computes the overflow, without details.
     fn overflow(&self, py: Python<'_>) -> PyResult<Vec<Encoding>> {
         let sequences = match &self.cut_off {
             CutOff::Nothing => return Ok(Vec::new()),
             CutOff::Sequences(sequences) => sequences,
-            CutOff::Unread => return Ok(self.encode_again(py, false, true)?.overflowing),
+            CutOff::Unread => return Ok(self.origin.encode(py, false, true)?.overflowing),
         };
         let size = sequences.iter().map(Encoding::len).sum();
+        let Origin { tokenizer, add_special_tokens, length, .. } = &self.origin;
         let work = || {
             let sequences = Encoding::try_clone_all(sequences)?;
-            let mut encoding =
-                self.tokenizer.post_process(sequences, self.add_special_tokens, true)?;
-            self.tokenizer.pad_to(&mut encoding, self.length)?;
+            let mut encoding = tokenizer.post_process(sequences, *add_special_tokens, true)?;
+            tokenizer.pad_to(&mut encoding, *length)?;
             Ok(encoding.overflowing)
         };
         gil::run(py, size, work)
     }
+}
 
-    /// Encodes the input with details.
-    fn encode(&self, py: Python<'_>, overflow: bool) -> PyResult<Encoding> {
-        self.encode_again(py, true, overflow)
-    }
-
-    fn encode_again(&self, py: Python<'_>, detailed: bool, overflow: bool) -> PyResult<Encoding> {
-        let Self { tokenizer, given, add_special_tokens, length, .. } = self;
+impl Origin {
+    /// Encodes the input again.
+    fn encode(&self, py: Python<'_>, detailed: bool, overflow: bool) -> PyResult<Encoding> {
+        let Self { tokenizer, given, add_special_tokens, length } = self;
         let read = given.utf8(py)?;
         let input = read.input();
         let work = || {

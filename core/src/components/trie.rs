@@ -37,6 +37,8 @@ struct Place {
 pub(crate) struct Trie {
     labels: Vec<u8>,
     places: Vec<Place>,
+    /// Whether a token contains each byte.
+    contained: [bool; 256],
 }
 
 type Entry<'a> = (&'a str, u32);
@@ -94,6 +96,12 @@ impl Trie {
             Some(&label) if label == byte => Some((child, *self.places.get(child as usize)?)),
             _ => None,
         }
+    }
+
+    /// Whether a token contains this byte.
+    #[inline(always)]
+    pub(crate) fn contains(&self, byte: u8) -> bool {
+        self.contained[usize::from(byte)]
     }
 
     /// Returns the node after these bytes.
@@ -249,17 +257,21 @@ impl Builder {
     }
 
     fn finish(self) -> Trie {
-        let mut labels = Vec::with_capacity(self.parents.len());
+        let (mut labels, mut contained) = (Vec::with_capacity(self.parents.len()), [false; 256]);
         for (parents, bases) in self.parents.chunks(BLOCK).zip(self.bases.chunks(BLOCK)) {
             // Each base leads to a node in its block, so a block with a free slot has another slot
             // that is not a base.
             let other = bases.iter().position(|is_base| !is_base).unwrap_or_default();
             labels.extend(parents.iter().enumerate().map(|(place, &parent)| match parent {
                 FREE | NOBODY => (place ^ other) as u8,
-                parent => (place as u32 ^ self.places[parent as usize].base) as u8,
+                parent => {
+                    let byte = (place as u32 ^ self.places[parent as usize].base) as u8;
+                    contained[usize::from(byte)] = true;
+                    byte
+                }
             }));
         }
-        Trie { labels, places: self.places }
+        Trie { labels, places: self.places, contained }
     }
 }
 

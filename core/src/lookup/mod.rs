@@ -25,8 +25,8 @@ pub trait Resolve {
         None
     }
 
-    /// Appends the ids of a piece, which is not empty.
-    fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()>;
+    /// Appends the ids of a piece of `text`, which is not empty.
+    fn resolve(&self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()>;
 }
 
 impl Resolve for Vocabulary {
@@ -36,7 +36,8 @@ impl Resolve for Vocabulary {
     }
 
     /// Appends the id of the token with these bytes, or else the ids from merging them.
-    fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+    fn resolve(&self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        let piece = &text[piece.start..piece.end];
         if let Some(rank) = self.tokens().find_long(piece) {
             ids.push(self.id(rank));
             return Ok(());
@@ -46,6 +47,9 @@ impl Resolve for Vocabulary {
         self.turn_into_ids(&mut ids[from..])
     }
 }
+
+/// Maximum number of pieces that are looked up in one step, without prefetching.
+const FEW: usize = 4;
 
 /// Turns pieces into ids.
 pub(crate) struct PieceEncoder<'a, R> {
@@ -66,12 +70,19 @@ impl<'a, R: Resolve> PieceEncoder<'a, R> {
     pub(crate) fn append(
         &mut self,
         text: &[u8],
-        pieces: &[Piece],
+        mut pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let Self { single, batch } = self;
-        if single.cache.is_none() {
+        let Some(cache) = &single.cache else {
             return pieces.iter().try_for_each(|&piece| single.append(text, piece, ids));
+        };
+        if pieces.len() <= FEW {
+            let known = prefetch::append_few(cache.short(), text, pieces, ids)?;
+            pieces = &pieces[known..];
+            if pieces.is_empty() {
+                return Ok(());
+            }
         }
         batch.clear();
         let mut stream = prefetch::PieceStream::new(pieces);

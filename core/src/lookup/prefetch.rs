@@ -215,6 +215,25 @@ impl ProbeBatch {
     }
 }
 
+/// Appends the ids of pieces up to the first that is long or not in its home set. Returns the
+/// number of pieces.
+#[inline(always)]
+pub(super) fn append_few(
+    cache: ShortPieces<'_>,
+    text: &[u8],
+    pieces: &[Piece],
+    ids: &mut Vec<u32>,
+) -> Result<usize> {
+    let place = |&Piece { start, end }: &Piece| {
+        if end - start > SHORT {
+            return (key_of_other(end - start), SetIndex::default());
+        }
+        let key = key(text, start, end);
+        (key, cache.prefetch(key))
+    };
+    cache.append_known(pieces, place, ids)
+}
+
 /// Takes pieces up to the first that is long, or Chinese if such pieces are segmented, and
 /// prefetches their cache sets. Returns the number of pieces.
 #[inline(never)]

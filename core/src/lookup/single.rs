@@ -31,10 +31,10 @@ impl<R: Resolve> SingleEncoder<'_, R> {
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let key = key(text, piece.start, piece.end);
         self.append_cached(key, ids, |single, ids| {
-            let bytes = &text[piece.start..piece.end];
             let Some(vocabulary) = single.resolver.vocabulary() else {
-                return single.resolver.resolve(bytes, ids);
+                return single.resolver.resolve(text, piece, ids);
             };
+            let bytes = &text[piece.start..piece.end];
             let rank = vocabulary.tokens().find_short(key);
             let rank = (rank != NONE).then_some(rank);
             append_token_or_merge(vocabulary, rank, bytes, ids)
@@ -47,7 +47,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
         let segments =
             |single: &mut Self, ids: &mut Vec<u32>| single.append_segments(text, piece, ids);
         if let Some(key) = run_key(bytes) {
-            self.append_cached(key, ids, |single, ids| single.resolver.resolve(bytes, ids))
+            self.append_cached(key, ids, |single, ids| single.resolver.resolve(text, piece, ids))
         } else if bytes.len() <= MEDIUM {
             self.append_cached(MediumKey::new(bytes), ids, segments)
         } else if bytes.len() <= LONG {
@@ -109,7 +109,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
     /// Appends the ids of a piece, segment by segment: no token crosses a boundary.
     fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let Some(vocabulary) = self.resolver.vocabulary() else {
-            return self.resolver.resolve(&text[piece.start..piece.end], ids);
+            return self.resolver.resolve(text, piece, ids);
         };
         let mut start = piece.start;
         let stopped = vocabulary.boundaries().each(text, piece.start, piece.end, |boundary| {
@@ -132,7 +132,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
         if segment.end - segment.start <= SHORT {
             self.append_short(text, segment, ids)
         } else {
-            self.resolver.resolve(&text[segment.start..segment.end], ids)
+            self.resolver.resolve(text, segment, ids)
         }
     }
 

@@ -67,8 +67,9 @@ pub(crate) struct Search<'a> {
     ids: &'a mut Vec<u32>,
 }
 
-/// Finds the ids of words that are not cached.
+/// Finds the ids of words of a text that are not cached.
 struct Uncached<'a> {
+    text: &'a str,
     viterbi: &'a Viterbi,
     normalizer: Option<&'a Normalizer>,
     marks: Marks,
@@ -113,10 +114,9 @@ impl Uncached<'_> {
 }
 
 impl Resolve for Uncached<'_> {
-    fn resolve(&self, word: &[u8], ids: &mut Vec<u32>) -> Result<()> {
-        poll(word.len())?;
-        // Words are cut at character boundaries.
-        let Ok(word) = std::str::from_utf8(word) else { return Ok(()) };
+    fn resolve(&self, _: &[u8], Piece { start, end }: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        poll(end - start)?;
+        let word = &self.text[start..end];
         let from = ids.len();
         let mut memory = self.memory.borrow_mut();
         let (normalized, best) = &mut *memory;
@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
         let mut search = Self { viterbi, normalizer, marks, change, word, walk, bytes, ids };
         let memory = RefCell::default();
         let uncached =
-            Uncached { viterbi, normalizer, marks, has_bytes: !bytes.is_empty(), memory };
+            Uncached { text, viterbi, normalizer, marks, has_bytes: !bytes.is_empty(), memory };
         let mut found = Vec::with_capacity(text.len() / 3);
         pool.encode_batches(&uncached, text, fill, &mut found, |pieces, found| {
             search.take(text, pieces, found)?;

@@ -53,8 +53,9 @@ pub(crate) struct Unigram {
     bytes: Vec<Option<u32>>,
 }
 
-/// Maximum length of a piece that is searched on the stack.
-const SHORT: usize = 63;
+/// Maximum lengths of pieces that are searched on the stack.
+const SHORT: usize = 15;
+const MEDIUM: usize = 63;
 
 impl Unigram {
     /// Builds the model from tokens, whose indices are their ids, and their scores.
@@ -137,14 +138,40 @@ impl Unigram {
         best: &mut [Best<f64>],
     ) -> Result<()> {
         self.each_node(text, is_barred, |id, span, score| {
-            let score = score + best[span.start].score;
+            let before = best[span.start];
+            let score = score + before.score;
             let other = &mut best[span.end];
             let is_better = other.length == 0 || score > other.score;
             if is_better {
-                *other = Best { score, length: span.len() as u32, id };
+                // Consecutive unknown characters fuse.
+                let is_run = before.id == id && before.length > 0 && self.unknown == Some(id);
+                let length = if is_run { before.length } else { 0 } + span.len() as u32;
+                *other = Best { score, length, id };
             }
             is_better
         })
+    }
+
+    /// Appends the ids of the best path through a piece; `best` has one item more than the piece
+    /// has bytes.
+    #[inline(always)]
+    fn append_best(&self, piece: &str, best: &mut [Best<f64>], ids: &mut Vec<u32>) -> Result<()> {
+        self.find_best(piece, |_, _| false, best)?;
+        let from = ids.len();
+        for (id, span) in path_from_end(best) {
+            if self.unknown != Some(id) {
+                ids.push(id);
+                continue;
+            }
+            let (first, text) = (ids.len(), &piece[span.clone()]);
+            self.each_unknown(id, text, span, |_, _| false, &mut |token| {
+                ids.push(token.id);
+                Ok(())
+            })?;
+            ids[first..].reverse();
+        }
+        ids[from..].reverse();
+        Ok(())
     }
 
     /// Returns the tokens of a text and the bytes of each.
@@ -180,7 +207,7 @@ impl Unigram {
         is_barred: &impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
-        // Consecutive unknown characters fuse.
+        // A path of a lattice has single unknown characters, which fuse.
         let are_unknown = |a: u32, b: u32| a == b && self.unknown == Some(a);
         for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
             let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);
@@ -222,35 +249,23 @@ impl Words for Unigram {
     }
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let mut short = [Best::default(); SHORT + 1];
-        if piece.len() > SHORT || Words::sampling(self).is_some() {
+        if Words::sampling(self).is_some() {
             return self.each_token(piece, |_, _| false, &mut |token| {
                 ids.push(token.id);
                 Ok(())
             });
         }
-        let best = &mut short[..=piece.len()];
-        self.find_best(piece, |_, _| false, best)?;
-        let from = ids.len();
-        let mut path = path_from_end(best).peekable();
-        while let Some((id, mut span)) = path.next() {
-            if self.unknown != Some(id) {
-                ids.push(id);
-                continue;
-            }
-            // Consecutive unknown characters fuse.
-            while let Some((_, more)) = path.next_if(|(other, _)| *other == id) {
-                span.start = more.start;
-            }
-            let (first, text) = (ids.len(), &piece[span.clone()]);
-            self.each_unknown(id, text, span, |_, _| false, &mut |token| {
-                ids.push(token.id);
-                Ok(())
-            })?;
-            ids[first..].reverse();
+        let length = piece.len();
+        // To fill a larger array takes longer than to search a short piece.
+        if length <= SHORT {
+            let best = &mut [Best::default(); SHORT + 1];
+            self.append_best(piece, &mut best[..=length], ids)
+        } else if length <= MEDIUM {
+            let best = &mut [Best::default(); MEDIUM + 1];
+            self.append_best(piece, &mut best[..=length], ids)
+        } else {
+            self.append_best(piece, &mut vec![Best::default(); length + 1], ids)
         }
-        ids[from..].reverse();
-        Ok(())
     }
 
     fn each_token(

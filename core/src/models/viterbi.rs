@@ -66,18 +66,21 @@ pub(crate) fn each_match(
     is_barred: impl Fn(u32, Range<usize>) -> bool,
     mut found: impl FnMut(u32, Range<usize>),
 ) -> Result<()> {
-    let mut work = 0;
-    for (start, character) in text.char_indices() {
-        let first_end = start + character.len_utf8();
+    let (bytes, mut work, mut first_end) = (text.as_bytes(), 0, 0);
+    while first_end < bytes.len() {
+        let start = first_end;
+        first_end += width(bytes[start]);
         let mut is_known = false;
-        trie.each_prefix(Trie::ROOT, &text.as_bytes()[start..], |id, length| {
-            let span = start..start + length;
-            work += length;
-            if !is_barred(id, span.clone()) {
-                is_known |= span.end == first_end;
-                found(id, span);
-            }
-        });
+        if trie.contains(bytes[start]) {
+            trie.each_prefix(Trie::ROOT, &bytes[start..], |id, length| {
+                let span = start..start + length;
+                work += length;
+                if !is_barred(id, span.clone()) {
+                    is_known |= span.end == first_end;
+                    found(id, span);
+                }
+            });
+        }
         if !is_known {
             found(UNKNOWN, start..first_end);
         }
@@ -88,6 +91,17 @@ pub(crate) fn each_match(
         }
     }
     poll(work)
+}
+
+/// Returns the number of bytes of a character that begins with this byte.
+#[inline(always)]
+fn width(first: u8) -> usize {
+    match first {
+        ..0xc0 => 1,
+        0xc0..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0.. => 4,
+    }
 }
 
 /// Returns the tokens of the best path to the last position and their bytes, from the end.
@@ -109,8 +123,6 @@ pub(crate) struct Walk {
     path: Vec<(u32, Range<usize>)>,
     pub(crate) sum: f32,
 }
-
-impl Walk {}
 
 impl Viterbi {
     pub(crate) fn new(

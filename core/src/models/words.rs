@@ -88,14 +88,13 @@ impl State {
     }
 }
 
-/// Finds the ids of pieces that are not cached.
-struct Uncached<'a, M>(&'a M);
+/// Finds the ids of pieces of a text that are not cached.
+struct Uncached<'a, M>(&'a M, &'a str);
 
 impl<M: Words> Resolve for Uncached<'_, M> {
-    fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
-        poll(piece.len())?;
-        // Pieces are cut at character boundaries.
-        std::str::from_utf8(piece).map_or(Ok(()), |piece| self.0.append_word(piece, ids))
+    fn resolve(&self, _: &[u8], Piece { start, end }: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        poll(end - start)?;
+        self.0.append_word(&self.1[start..end], ids)
     }
 }
 
@@ -253,9 +252,11 @@ fn encode_word<M: Words>(
     piece: &str,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
+    let whole = Piece { start: 0, end: piece.len() };
     match pool {
-        Some(pool) => pool.encode_piece(&Uncached(model), piece, ids),
-        None => Uncached(model).resolve(piece.as_bytes(), ids),
+        Some(_) if piece.is_empty() => Ok(()),
+        Some(pool) => pool.encode_pieces(&Uncached(model, piece), piece, &[whole], ids),
+        None => Uncached(model, piece).resolve(piece.as_bytes(), whole, ids),
     }
 }
 
@@ -271,7 +272,7 @@ fn encode_parts<M: Words>(
         return parts.try_for_each(|part| encode_word(model, None, &text[part], ids));
     };
     let pieces = parts.into_iter().map(|part| Piece { start: part.start, end: part.end });
-    pool.encode_pieces(&Uncached(model), text, &pieces.collect::<Vec<_>>(), ids)
+    pool.encode_pieces(&Uncached(model, text), text, &pieces.collect::<Vec<_>>(), ids)
 }
 
 /// Replaces the bytes of parts of a text with the characters that represent them; updates the

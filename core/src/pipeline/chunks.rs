@@ -5,11 +5,14 @@
 //! and in files from SentencePiece a mark for whitespace begins each word. The model's cache then
 //! holds chunks instead of pieces.
 
+use std::cell::RefCell;
+
 use crate::char_boundary::ceil;
 use crate::lookup::Resolve;
+use crate::memory::reserve_text;
 use crate::once::OnceBox;
 use crate::polling::poll;
-use crate::split::{Permits, WordRules, WordSplitter};
+use crate::split::{Permits, Piece, WordRules, WordSplitter};
 use crate::train::counting::count_batches;
 use crate::train::piece_table::PieceTable;
 use unicode_normalization_alignments::UnicodeNormalization;
@@ -145,13 +148,9 @@ impl Singles {
     }
 }
 
-/// Maximum length of a chunk that is normalized on the stack.
-const SHORT: usize = 80;
 /// Maximum number of bytes of a character up to U+FFFF, and of a mark.
 const WIDEST: usize = 3;
 const MARK: usize = 4;
-/// Buffer size for the piece of a short chunk.
-const ROOM: usize = WIDEST * SHORT + MARK;
 
 /// Whitespace at which a run is cut.
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
@@ -268,29 +267,29 @@ impl Chunks {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Writes the piece of a chunk to a buffer; `None` if that takes all steps.
-    fn piece<'a>(&self, split: &Split, mut chunk: &str, room: &'a mut [u8]) -> Option<&'a str> {
-        let mut end = 0;
+    /// Writes the piece of a chunk. Returns false if that takes all steps.
+    fn write_piece(&self, split: &Split, mut chunk: &str, piece: &mut String) -> Result<bool> {
+        piece.clear();
+        reserve_text(piece, WIDEST * chunk.len() + MARK)?;
         if let Some((mark, is_always)) = self.mark {
             let rest = match self.keeps_space {
                 true => chunk.strip_prefix(|first| self.is_space(first)),
                 false => None,
             };
             if rest.is_some() || is_always {
-                end = mark.encode_utf8(room).len();
+                piece.push(mark);
             }
             chunk = rest.unwrap_or(chunk);
         }
         for character in chunk.chars() {
-            match self.ascii.get(character as usize) {
-                Some(&made @ 1..) if character.is_ascii() => {
-                    room[end] = made;
-                    end += 1;
-                }
-                _ => end += self.single(split, character)?.encode_utf8(&mut room[end..]).len(),
-            }
+            let made = match self.ascii.get(character as usize) {
+                Some(&made @ 1..) => Some(char::from(made)),
+                _ => self.single(split, character),
+            };
+            let Some(made) = made else { return Ok(false) };
+            piece.push(made);
         }
-        std::str::from_utf8(&room[..end]).ok()
+        Ok(true)
     }
 
     /// Returns the result of a character in a chunk that is one piece.
@@ -356,11 +355,14 @@ fn keeps_ends(normalizer: &Normalizer, character: char, mark: Option<(char, bool
     })
 }
 
-/// Finds the ids of chunks that are not cached.
+/// Finds the ids of chunks of a run that are not cached.
 struct Unknown<'a> {
+    run: &'a str,
     model: &'a Model,
     split: &'a Split,
     chunks: &'a Chunks,
+    /// The piece of a chunk.
+    piece: RefCell<String>,
 }
 
 impl Unknown<'_> {
@@ -369,29 +371,16 @@ impl Unknown<'_> {
         let text = normalizer.apply(text.into())?;
         self.model.encode_stretch(&text, Place::Chunk, self.split, ids)
     }
-
-    fn append_chunk(&self, chunk: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let (mut short, mut long);
-        let room = if chunk.len() <= SHORT {
-            short = [0; ROOM];
-            &mut short[..]
-        } else {
-            long = vec![0; WIDEST * chunk.len() + MARK];
-            &mut long[..]
-        };
-        match self.chunks.piece(self.split, chunk, room) {
-            Some(piece) => self.model.append_word(piece, ids),
-            None => self.append(chunk, &self.chunks.normalizer, ids),
-        }
-    }
 }
 
 impl Resolve for Unknown<'_> {
-    fn resolve(&self, chunk: &[u8], ids: &mut Vec<u32>) -> Result<()> {
-        poll(chunk.len())?;
-        // Chunks are cut at character boundaries.
-        let Ok(chunk) = std::str::from_utf8(chunk) else { return Ok(()) };
-        self.append_chunk(chunk, ids)
+    fn resolve(&self, _: &[u8], Piece { start, end }: Piece, ids: &mut Vec<u32>) -> Result<()> {
+        poll(end - start)?;
+        let (chunk, piece) = (&self.run[start..end], &mut *self.piece.borrow_mut());
+        match self.chunks.write_piece(self.split, chunk, piece)? {
+            true => self.model.append_word(piece, ids),
+            false => self.append(chunk, &self.chunks.normalizer, ids),
+        }
     }
 }
 
@@ -405,13 +394,12 @@ impl Chunks {
         normalizer: Option<&Normalizer>,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let unknown = Unknown { model, split, chunks: self };
-        let Some(run) = self.stripped(run) else {
-            return match normalizer {
-                Some(normalizer) => unknown.append(run, normalizer, ids),
-                None => Ok(()),
-            };
-        };
+        let stripped = self.stripped(run);
+        let (piece, run) = (RefCell::default(), stripped.unwrap_or(run));
+        let unknown = Unknown { run, model, split, chunks: self, piece };
+        if stripped.is_none() {
+            return normalizer.map_or(Ok(()), |it| unknown.append(run, it, ids));
+        }
         let permits = |character| self.permits(character);
         let permits: Permits<'_> = if self.permitted.is_some() { Some(&permits) } else { None };
         let words = self.splitter.words(run, permits);
@@ -437,18 +425,17 @@ impl Chunks {
         chunk: &str,
         mut found: impl FnMut(&str) -> Result<()>,
     ) -> Result<()> {
-        let mut room = [0; ROOM];
-        let piece = if chunk.len() <= SHORT { self.piece(split, chunk, &mut room) } else { None };
-        match piece {
-            Some(piece) => found(piece),
-            None => split.each_piece(&self.normalizer.apply(chunk.into())?, found),
+        let mut piece = String::new();
+        match self.write_piece(split, chunk, &mut piece)? {
+            true => found(&piece),
+            false => split.each_piece(&self.normalizer.apply(chunk.into())?, found),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::split::{BATCH, Piece};
+    use crate::split::BATCH;
     use unicode_categories::UnicodeCategories;
 
     use super::*;

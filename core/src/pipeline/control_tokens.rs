@@ -31,7 +31,8 @@ impl Control {
 
     /// Whether one of these ids is a token that the model may make of text.
     pub(crate) fn are_any_made(&self, ids: &[u32]) -> bool {
-        ids.iter().any(|id| self.made.binary_search(id).is_ok())
+        let (Some(first), Some(last)) = (self.made.first(), self.made.last()) else { return false };
+        ids.iter().any(|id| (first..=last).contains(&id) && self.made.binary_search(id).is_ok())
     }
 
     /// Whether `allowed` contains the token with this name.

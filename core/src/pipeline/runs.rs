@@ -49,8 +49,14 @@ impl Pipeline {
         }
         self.check(text, request)?;
         let tokenizer = self.under(&request.allowed)?;
-        if !tokenizer.keeps_out_made()? {
-            return tokenizer.append_text(text, ids);
+        let keeps_out = tokenizer.keeps_out_made()?;
+        if !keeps_out || tokenizer.is_fast() {
+            let from = ids.len();
+            tokenizer.append_text(text, ids)?;
+            if !keeps_out || !tokenizer.control()?.are_any_made(&ids[from..]) {
+                return Ok(());
+            }
+            ids.truncate(from);
         }
         let prompt = Prompt::of_text(&tokenizer, text, &tokenizer.selection()?)?;
         prompt.encode(&tokenizer, true, ids)
