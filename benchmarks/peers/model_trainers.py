@@ -37,7 +37,8 @@ def _ours(model: str) -> Train:
         with tempfile.TemporaryDirectory() as folder:
             like, text = Path(folder, "like.json"), Path(folder, "text.txt")
             _pipeline(hf, model, hf).save(str(like))
-            text.write_text("\n".join(lines), encoding="utf-8", newline="\n")
+            with text.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{line}\n" for line in lines)
             options: dict[str, Any] = {"min_frequency": 1, "special_tokens": ["[UNK]"]}
             trained = train_model([text], size, like=like, num_threads=threads, **options)
         return _result(model, trained.tokenizer)

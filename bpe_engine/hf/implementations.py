@@ -238,9 +238,8 @@ class CharBPETokenizer(_OfMerges):
         split_on_whitespace_only: bool = False,
     ) -> CharBPETokenizer:
         fields: Any = {"dropout": dropout, "unk_token": str(unk_token)}
-        self = cls._made(
-            BPE(*_both(vocab, merges), end_of_word_suffix=suffix, **fields), [unk_token]
-        )  # type: ignore[misc]
+        fields["end_of_word_suffix"] = suffix
+        self = cls._made(BPE(*_both(vocab, merges), **fields), [unk_token])
         self.normalizer = _normalizer(unicode_normalizer, bert_normalizer, lowercase)
         only_spaces = split_on_whitespace_only
         bert, space = pre_tokenizers.BertPreTokenizer, pre_tokenizers.WhitespaceSplit

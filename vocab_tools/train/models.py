@@ -442,10 +442,9 @@ def _pipeline(
             }
             own = contents["decoder"]
             rest = {"type": "Replace", "pattern": {"Regex": "^##"}, "content": ""}
-            steps = {"type": "Sequence", "decoders": [rest, own]}
-            contents["decoder"] = (
-                steps if own else {"type": "WordPiece", "prefix": "##", "cleanup": False}
-            )
+            whole: Any = {"type": "Sequence", "decoders": [rest, own]}
+            alone = {"type": "WordPiece", "prefix": "##", "cleanup": False}
+            contents["decoder"] = whole if own else alone
         if model == "bpe":
             contents["model"] |= {"merges": [], "fuse_unk": like == "sentencepiece"}
         tokenizer = hf.Tokenizer.from_str(json.dumps(contents))
