@@ -79,7 +79,7 @@ html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 
-# What readers search for, and the page that they should find first. `index` is the page to begin with.
+# Search words, by the page that readers should find first. `index` is the page to begin with.
 SEARCH_WORDS = {
     "index": ("install", "pip install", "Windows", "macOS", "wheels"),
     "recipes/count": ("count tokens", "billing", "price", "cost", "OpenAI chat"),

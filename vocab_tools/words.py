@@ -143,7 +143,7 @@ def _lines(source: WordSource, notes: list[Note]) -> Iterable[str]:
     else:
         return _given(source)
     if contents.startswith(codecs.BOM_UTF8):
-        notes.append(Note("encoding of the list", "line 1: the byte order mark is left out"))
+        notes.append(Note("encoding of the list", "line 1: the byte order mark is dropped"))
         contents = contents[len(codecs.BOM_UTF8) :]
     if contents[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or 0 in contents[:256]:
         raise WordListError(

@@ -304,7 +304,7 @@ fn version_of(version: &str) -> PyResult<Version> {
         "0.2.3" => Ok(Version::V023),
         other => Err(PyValueError::new_err(format!(
             "version {other:?}: give \"0.2.1\" for the ids of SentencePiece up to this version, or \
-             \"0.2.3\" for those from 0.2.2 on"
+             \"0.2.3\" for the ids of 0.2.2 and later"
         ))),
     }
 }

@@ -122,8 +122,8 @@ _PLAN = [
         "--chat-template",
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False),
-        help="With --messages: the Jinja template; a mask is written, too: 1 for what the model has "
-        "to write in each turn of the assistant, up to the end token.",
+        help="With --messages: the Jinja template; a mask is written, too: 1 for the text that the "
+        "model must write in each turn of the assistant, up to the end token.",
     ),
     click.option(
         "--tools",

@@ -133,9 +133,7 @@ def _check_files(
                 f"{path} has {os.path.getsize(path):,} bytes, not {size:,}; {way_out}"
             )
         elif sha256(path) != digest:
-            result.problems.append(
-                f"{path} has other bytes than those that were written; {way_out}"
-            )
+            result.problems.append(f"{path} has other bytes than its manifest records; {way_out}")
     return len(files)
 
 
@@ -150,9 +148,7 @@ def _check_indexes(plan: Plan, result: Verification) -> None:
             is_whole = False
         whole += is_whole
         if not is_whole:
-            result.problems.append(
-                f"{path} has other bytes than those that were packed; pack again"
-            )
+            result.problems.append(f"{path} has other bytes than its header records; pack again")
     if whole:
         result.checks.append(f"{whole:,} of {len(names):,} indexes of rows have their SHA-256")
 

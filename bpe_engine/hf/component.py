@@ -197,7 +197,7 @@ class Component:
 
     @property
     def type(self) -> str:
-        """The type as in the file."""
+        """The name of the type in a file."""
         return type(self).__name__
 
     @property

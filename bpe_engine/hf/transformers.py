@@ -351,8 +351,8 @@ def _class_for(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type
         if '"ByteLevel"' not in file.read():
             return cls
     _logger.warning(
-        "%s has a byte-level tokenizer.json and names LlamaTokenizer, which gives other ids; it is "
-        "read as it is, as transformers 5.22 and later do",
+        "%s has a byte-level tokenizer.json and names LlamaTokenizer, which gives other ids; the "
+        "file itself is read, as by transformers 5.22 and later",
         args[0],
     )
     chosen: type = _backend

@@ -79,7 +79,7 @@ counting_options: Options = combined(
         metavar="NAME",
         help="A special token: cut out of the text, never merged; repeatable.",
     ),
-    pattern_options(f"[default: that of the base, else {DEFAULT_PATTERN}]"),
+    pattern_options(f"[default: the base's, else {DEFAULT_PATTERN}]"),
     field_option,
 )
 

@@ -114,8 +114,7 @@ special_tokens_option: Options = click.option(
     "specials",
     metavar="FILE",
     help="Special tokens and their ids, as JSON or as lines of 'name id'; 'none' for none. "
-    "[default: those in the file or of the recognized vocabulary, else those of the named "
-    "encoding]",
+    "[default: from the file or the recognized vocabulary, else from the named encoding]",
 )
 
 #: ``--report`` and ``--force``.

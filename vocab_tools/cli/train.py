@@ -108,7 +108,7 @@ training_options: Options = combined(
     "--like",
     metavar="NAME",
     help=f"Take the pipeline and the special tokens of {', '.join(LIKE)}, or of a tokenizer's folder or "
-    "file; sentencepiece:nmt_nfkc also normalizes by these rules. [default: those of --model]",
+    "file; sentencepiece:nmt_nfkc also normalizes by these rules. [default: the usual ones of --model]",
 )
 @click.option("--limit-alphabet", type=click.IntRange(1), help="Maximum number of characters.")
 @click.option(

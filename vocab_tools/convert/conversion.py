@@ -282,7 +282,7 @@ def _to_model(
     conversion = Conversion(origin, goal, pieces.definition(contents), {goal.path: made})
     if settings["post_processor"] is not None:
         conversion.notes.append(
-            "a .model adds no tokens around a text: the post-processor is left out"
+            "a .model adds no tokens around a text: the post-processor is omitted"
         )
     _compare_models(conversion, (tokenizer, result), contents, blocks, progress)
     return conversion

@@ -105,9 +105,9 @@ def load(
     settings["model"]["ignore_merges"] = pre in WHOLE_PIECES
     merges = [_merge(merge, path) for merge in fields["tokenizer.ggml.merges"]]
     definition = definition_of(rows, merges, settings)
-    notes = ["GGUF has no normalizer: text is taken as it is"]
+    notes = ["GGUF has no normalizer: text is used unchanged"]
     if unused:
-        notes.append(f"{plural(len(unused), 'id')} of tokens that are not used are left out")
+        notes.append(f"{plural(len(unused), 'id')} of unused tokens are omitted")
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
 
 

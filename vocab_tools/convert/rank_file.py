@@ -127,4 +127,4 @@ def notes(definition: Definition) -> list[str]:
     if not definition.others:
         return []
     entries = plural(len(definition.others), "entry", "entries")
-    return [f"{entries} of the vocabulary that are not byte-level are left out"]
+    return [f"{entries} of the vocabulary that are not byte-level are omitted"]

@@ -153,8 +153,8 @@ def _room(base: int, words: int, max_merges: int | None) -> int:
 
 def _too_many(base: int, words: int, most: int) -> str:
     return (
-        f"{plural(words, 'word')} cannot all become tokens: every word needs a token and those on "
-        f"its way, at most {MOST_WORDS:,} words are learned without a limit, and a vocabulary has "
+        f"{plural(words, 'word')} cannot all become tokens: every word needs a token and its "
+        f"intermediate tokens, at most {MOST_WORDS:,} words are learned without a limit, and a vocabulary has "
         f"at most {vocabulary.MAX_TOKENS:,} tokens, of which the base has {base:,}; list fewer "
         f"words, or learn the most frequent merges only, up to {most:,} of them, with --max-merges"
     )

@@ -30,8 +30,8 @@ RATES = [Column(name, "number") for name in ("tokens", "per byte", "per characte
 
 #: Explains the figures by script.
 BY_LINE = (
-    "A line counts for the script that most of its letters are written in, and one without letters "
-    "for that of the line before it."
+    "A line counts for the script of most of its letters; a line without letters counts for the "
+    "script of the line before."
 )
 
 

@@ -263,7 +263,7 @@ def check_page(result: CheckResult) -> Page:
     if result.corpus is not None:
         ids = {token: number for number, token in result.tokens.items()}
         parts.append(_corpus(result.corpus, ids))
-    text = "The number of ids by what the text of a token is encoded as."
+    text = "The number of ids by the encoding of the token's text."
     tables = [TableView("classes-table", heads, classes)]
     parts.append(Part("classes", "Round trip", text, tables=tables))
     subtitle = f"{known}Pattern: {shorten(result.pattern, 120)}."
@@ -282,7 +282,7 @@ def folder_page(result: FolderResult) -> Page:
         [one.name, one.kind, one.size, one.added_tokens, one.compared, one.differing, one.left_out]
         for one in result.sources
     ]
-    text = "The texts that were compared, and those with other ids."
+    text = "The compared texts, and the texts with other ids."
     tables = [TableView("sources", columns(heads), rows)]
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),

@@ -478,6 +478,6 @@ def _check_contents(path: Path) -> None:
         raise ValueError(f"{path.name} is empty; copy it again from where the model comes from")
     if start == _POINTER:
         raise ValueError(
-            f"{path.name} is a pointer of Git LFS in the place of the file; fetch the file with "
+            f"{path.name} is a pointer of Git LFS instead of the file; fetch the file with "
             f"`git lfs pull`"
         )

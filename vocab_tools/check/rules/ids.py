@@ -38,7 +38,7 @@ def id_gap(context: Context) -> Outcome:
     return _gaps(context, 0, _base_end(context))
 
 
-@RULES.rule("warning", "ids left out between the vocabulary and its new tokens")
+@RULES.rule("warning", "unused ids between the vocabulary and its new tokens")
 def extra_gap(context: Context) -> Outcome:
     """Ids between the base and the new tokens stay unused, and get rows in the embedding table.
 
