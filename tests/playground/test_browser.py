@@ -129,7 +129,7 @@ def test_hostile_text_never_becomes_html(chromium: Chromium, draw: Draw, view: s
         state = {"text": HOSTILE, "word": HOSTILE, "template": HOSTILE, "messages": messages}
         page = draw(view=view, encodings=["gpt2", HOSTILE], **state)
         assert "hacked" in re.sub("<[^>]*>", "", page)
-        assert chromium.run("window.hacked ?? document.querySelectorAll('main img').length") == 0
+        assert chromium.run("window.hacked ?? document.querySelectorAll('img').length") == 0
 
 
 @pytest.mark.parametrize("fragment", ["1.%%%", "2.abc", "1." + "A" * 70_000])
