@@ -394,7 +394,7 @@ def _closed(messages: list[Any], tools: list[Any], model: str) -> Account:
     encoding = encoding_for_model(model)
     numbers, runs, segments = list[int](), list[int](), list[Segment]()
     for origin, count in parts:
-        whole = tools if origin.message is None else messages[origin.message]
+        whole: Any = tools if origin.message is None else messages[origin.message]
         value = whole[origin.path[0]] if origin.path else ""
         text = value if isinstance(value, str) else json.dumps(value, default=str)
         ids = encoding.encode(text, disallowed_special=())

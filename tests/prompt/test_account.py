@@ -123,6 +123,8 @@ def test_parts_of_a_closed_model() -> None:
         assert account.total == count == sum(part.tokens for part in account.parts)
         assert account.estimates == count.estimates and account.ids is None
         assert account.compare(account).kept == count
+    old, new = (account_prompt([], model="gpt-4o", tools=[{"name": name}]) for name in "ab")
+    assert (side := new.compare(old).first[1]) and side.text == '{"name": "b"}'
 
 
 def test_the_first_difference_and_blocks() -> None:
@@ -322,8 +324,7 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
         log.write_bytes(contents)
         found = read(log, *source, "--price-in", 2, "--price-cached", 0)
         assert found == {**data, "cost": cost, "cost_without_cache": whole}
-    given: dict[str, Any] = {"documents": [{"title": "Sea", "text": "wet"}]}
-    given["add_generation_prompt"] = False
+    given: Any = {"documents": [{"title": "A", "text": "wet"}], "add_generation_prompt": False}
     request = {"messages": [chats.USER], "functions": chats.TOOLS, **given}
     one.write_text(json.dumps({**request, "chat_template_kwargs": {"end": "The end."}}))
     template.write_text(whole_template := TEMPLATES["tools"] + "{{ documents }}{{ end }}")
