@@ -115,8 +115,8 @@ format:  ## format Rust and Python
 
 fuzz:  ## fuzz FUZZ_CASES of each target (100000), a fifth as many damaged files, templates for FUZZ_SECONDS (60)
 	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core --test fuzz --test hf_fuzz $(CARGO_FLAGS)
-	FUZZ_CASES=$(shell expr $(FUZZ_CASES) / 5) $(PYTHON) -m pytest tests/corpus/test_damaged_files.py
-	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
+	FUZZ_CASES=$(shell expr $(FUZZ_CASES) / 5) $(PYTHON) -m pytest --timeout 0 tests/corpus/test_damaged_files.py
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest --timeout 0 tests/prompt/test_fuzz_templates.py
 
 bench:  ## measure against the tokenizers that are installed, and write the tables and charts of the manual
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md

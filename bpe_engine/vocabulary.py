@@ -16,6 +16,7 @@ from ._core import (
     parse_rank_lines,
     train_bpe,
 )
+from .common.values import checked
 from .core import Encoding
 
 __all__ = [
@@ -60,8 +61,8 @@ def make_encoding(
     return Encoding(
         name,
         pat_str=pattern,
-        mergeable_ranks=dict(ranks),
-        special_tokens=dict(special_tokens),
+        mergeable_ranks=dict(checked(ranks)),
+        special_tokens=dict(checked(special_tokens)),
         normalization=normalization,
     )
 
@@ -78,7 +79,7 @@ def token_splits(ranks: Mapping[bytes, int]) -> dict[bytes, tuple[bytes, bytes]]
     >>> token_splits(ranks)
     {b'bc': (b'b', b'c'), b'abc': (b'a', b'bc')}
     """
-    tokens = {id: token for token, id in ranks.items()}
+    tokens = {id: token for token, id in checked(ranks).items()}
     splits = zip(sorted(tokens), _core.token_splits(dict(ranks)))
     return {
         tokens[id]: (tokens[split[0]], tokens[split[1]])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import bpe_engine
 from bpe_engine import vocabulary
+from bpe_engine.common.values import checked
 from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.read import sources
 from bpe_engine.read.opening import encoding_of_ranks, open_tokenizer
@@ -134,7 +135,7 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
         source = _opened(sources.recognize(source))
     if not extra:
         return source
-    ranks, own = load_ranks(source, *extra), _own_pattern(source)
+    ranks, own = load_ranks(source, *checked(extra)), _own_pattern(source)
     if own is None:
         return ranks
     form = "NFC" if own.nfc else None

@@ -131,7 +131,7 @@ _replaced: dict[str, ModuleType] = {}
 
 
 def _take_aliases() -> dict[str, ModuleType]:
-    names = [name for name in sys.modules if name.partition(".")[0] == _ALIAS]
+    names = [name for name in [*sys.modules] if name.partition(".")[0] == _ALIAS]
     return {name: sys.modules.pop(name) for name in names}
 
 

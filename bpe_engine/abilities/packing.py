@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from .._arguments import whole_number
-from ..common.values import check_choice
+from ..common.values import check_choice, checked
 from .ragged import TokenBatch
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def pack_inputs(
 
     if isinstance(segments, TokenBatch):
         raise TypeError("segments must be a list; for one segment pass [batch]")
-    batches = [_batch(segment, place) for place, segment in enumerate(segments)]
+    batches = [_batch(segment, place) for place, segment in enumerate(checked(segments))]
     if not batches:
         raise ValueError("segments is empty; pass a list of one or more")
     rows = len(batches[0])

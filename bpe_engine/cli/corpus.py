@@ -157,7 +157,7 @@ _PLAN = [
     click.option(
         "--weight-key",
         metavar="KEY",
-        help="With --messages: a key of messages, such as weight; 0 or false leaves the message out of "
+        help="With --messages: a key of messages, such as weight; 0 or false omits the message from "
         "the mask.",
     ),
     click.option(

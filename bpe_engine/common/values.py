@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "check_column",
     "checked",
     "describe",
+    "for_json",
     "is_arrow",
     "listed",
     "safe_repr",
@@ -21,6 +22,9 @@ __all__ = [
 #: column, run for seconds or raise.
 _PLAIN = {str, bytes, bytearray, int, float, complex, bool, range, type, type(None)}
 _PACKAGES = {"pathlib", "numpy", "decimal", "fractions"}
+
+#: Packages of columns.
+_COLUMNS = ("pyarrow", "pandas", "polars")
 
 _LONGEST = 60
 
@@ -56,15 +60,26 @@ def check_column(column: object) -> None:
 
 
 def checked(values: _V) -> _V:
-    """Returns an argument; raises ValueError for a damaged column."""
-    if type(values).__module__.partition(".")[0] in ("pyarrow", "pandas", "polars"):
-        check_column(values)
+    """Returns an argument; raises ValueError for a damaged column, or one in a list or a dict."""
+    given: Iterable[object] = (values,)
+    if isinstance(values, (list, tuple)):
+        given = values
+    elif isinstance(values, dict):
+        given = values.values()
+    if any(kind.__module__.partition(".")[0] in _COLUMNS for kind in {*map(type, given)}):
+        for column in given:
+            check_column(column)
     return values
 
 
 def listed(values: Iterable[_T]) -> list[_T]:
     """Returns the items of an argument that is `checked`."""
     return list(checked(values))
+
+
+def for_json(value: object) -> object:
+    """Converts a mapping to a dict, and any other value to text: a ``default`` of ``json.dumps``."""
+    return dict(value) if isinstance(value, Mapping) else str(checked(value))
 
 
 def safe_repr(value: object) -> str:

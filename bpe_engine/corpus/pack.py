@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from .._arguments import whole_number
 from ..abilities.packing import best_fit
 from ..common.atomic_write import published
 from ..common.values import check_choice
@@ -98,6 +99,7 @@ def pack_rows(
     """
     import numpy as np
 
+    length = whole_number("length", length)
     if not 1 <= length <= _LONGEST:
         raise CorpusError(f"rows have at least 1 id and at most {_LONGEST:,}, not {length:,}")
     check_choice("method", method, METHODS, CorpusError)

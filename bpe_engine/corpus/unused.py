@@ -1,9 +1,10 @@
-"""Notes on fields of a row that belong to its conversation, and that the chat template does not get."""
+"""Notes on fields of a row that belong to its conversation, and that are not used."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,6 +12,10 @@ from ..texts.fields import field_path, joined_path
 from .plan import NOT_VARIABLES, Options
 
 __all__ = ["unused_fields"]
+
+
+#: Keys with which formats of training data omit messages of the assistant.
+_WEIGHTS = ("weight", "loss", "loss_weight", "train", "trainable")
 
 
 class _Names(NamedTuple):
@@ -25,11 +30,18 @@ def unused_fields(options: Options, messages: Any, others: dict[str, Any]) -> It
     """Yields a note for each field that the template does not get and that
 
     - describes functions, in the row or in a message,
-    - has the name of a variable or a role of the template,
+    - has the name of a variable or a role of the template, or is a system prompt,
     - is an object with the name of a variable among its keys, or
-    - is a list of objects other than messages.
+    - is a list of objects other than messages,
+
+    for weights of 0 under another key than `Options.weight_key`, and for variables that the
+    template does not read.
     """
     names = _names(options.template or "")
+    given = [*options.template_fields, *options.template_variables]
+    yield from (
+        f"the template has no variable {name!r}" for name in given if name not in names.variables
+    )
     used = [name for name in (options.tools, options.id_field) if name is not None]
     used = [options.field, *used, *options.template_fields.values()]
     for name, value in others.items():
@@ -38,11 +50,20 @@ def unused_fields(options: Options, messages: Any, others: dict[str, Any]) -> It
             yield f"the field {name!r} is not rendered; {reason}"
     for message in messages if isinstance(messages, (list, tuple)) else ():
         for key, value in message.items() if isinstance(message, Mapping) else ():
-            if key not in names.keys and _describes_functions(value):
+            if key in names.keys:
+                continue
+            if _describes_functions(value):
                 yield (
                     f"{key!r} of a message is not rendered; give tools in a field of the row, and name "
                     "the field with --tools"
                 )
+            is_zero = isinstance(value, (int, float)) and not value
+            if is_zero and key in _WEIGHTS and message.get("role") == "assistant":
+                if key != options.weight_key:
+                    yield (
+                        f"{key!r} of a message is {value!r} and not used; --weight-key {key} omits the "
+                        "message from the mask"
+                    )
 
 
 @lru_cache(8)
@@ -76,36 +97,42 @@ def _reason(
     path = field_path(name)
     if path[-1] in names.variables - NOT_VARIABLES - options.template_variables.keys():
         return f"--template-field {path[-1]}={name} gives it to the template"
-    if _describes_functions(value):
+    parsed = _parsed(value)
+    if _describes_functions(parsed):
         if "tools" not in names.variables:
             return "the template reads no tools"
         if options.tools in others:
             return f"the tools of the row are in {options.tools!r}"
         return f"--tools {name} gives it to the template"
-    if isinstance(value, dict):
-        inner = sorted((value.keys() & names.variables) - NOT_VARIABLES)
-        field = joined_path([*path, *inner[:1]])
-        return (
-            f"--template-field {inner[0]}={field} gives {inner[0]!r} to the template"
-            if inner
-            else None
-        )
-    if isinstance(value, str) and path[-1] in names.compared:
-        return f"write the text as a message with the role {path[-1]!r}"
+    if isinstance(parsed, dict):
+        inner = sorted((parsed.keys() & names.variables) - NOT_VARIABLES)
+        if not inner:
+            return None
+        if parsed is not value:
+            return (
+                f"the text is JSON with the variable {inner[0]!r} of the template; give an object"
+            )
+        field = joined_path([*path, inner[0]])
+        return f"--template-field {inner[0]}={field} gives {inner[0]!r} to the template"
+    role = path[-1].removesuffix("_prompt").removesuffix("_message")
+    if isinstance(value, str) and (role == "system" or role in names.compared):
+        return f"write the text as a message with the role {role!r}"
     if isinstance(value, list) and all(isinstance(it, dict) and "role" not in it for it in value):
         return f"the template has no variable {path[-1]!r}"
     return None
 
 
+def _parsed(value: Any) -> Any:
+    """Returns the value of text that is a JSON object or list; others unchanged."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
 def _describes_functions(value: Any) -> bool:
     """True for function descriptions, as objects or as a JSON string."""
-    if isinstance(value, str):
-        if value.lstrip()[:1] not in ("[", "{"):
-            return False
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return False
+    value = _parsed(value)
     tools = value if isinstance(value, list) else [value]
     return bool(tools) and all(map(_is_tool, tools))
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
-from ..common.values import safe_repr
+from ..common.values import checked, safe_repr
 from . import decoders, normalizers, pre_tokenizers, processors, trainers
 from .fields import Regex
 from .models import BPE, Model, Unigram, WordPiece
@@ -41,7 +41,11 @@ class _Implementation(Tokenizer):
     @classmethod
     def _made(cls: type[_Own], model: Model, special_tokens: Iterable[Any] = ()) -> _Own:
         self = cast(_Own, Tokenizer.__new__(cls, model))
-        known = [name for name in map(str, special_tokens) if self.token_to_id(name) is not None]
+        known = [
+            name
+            for name in map(str, map(checked, special_tokens))
+            if self.token_to_id(name) is not None
+        ]
         self.add_special_tokens(known)
         return self
 
@@ -115,7 +119,7 @@ class BertWordPieceTokenizer(_Implementation):
         wordpieces_prefix: str = "##",
     ) -> BertWordPieceTokenizer:
         special = [unk_token, sep_token, cls_token, pad_token, mask_token]
-        self = cls._made(WordPiece(vocab, unk_token=str(unk_token)), special)
+        self = cls._made(WordPiece(vocab, unk_token=str(checked(unk_token))), special)
         self.normalizer = normalizers.BertNormalizer(
             clean_text, handle_chinese_chars, strip_accents, lowercase
         )
@@ -237,7 +241,7 @@ class CharBPETokenizer(_OfMerges):
         bert_normalizer: bool = True,
         split_on_whitespace_only: bool = False,
     ) -> CharBPETokenizer:
-        fields: Any = {"dropout": dropout, "unk_token": str(unk_token)}
+        fields: Any = {"dropout": dropout, "unk_token": str(checked(unk_token))}
         fields["end_of_word_suffix"] = suffix
         self = cls._made(BPE(*_both(vocab, merges), **fields), [unk_token])
         self.normalizer = _normalizer(unicode_normalizer, bert_normalizer, lowercase)
@@ -273,7 +277,11 @@ class SentencePieceBPETokenizer(_OfMerges):
         dropout: float | None = None,
         fuse_unk: bool | None = False,
     ) -> SentencePieceBPETokenizer:
-        fields: Any = {"dropout": dropout, "unk_token": str(unk_token), "fuse_unk": fuse_unk}
+        fields: Any = {
+            "dropout": dropout,
+            "unk_token": str(checked(unk_token)),
+            "fuse_unk": fuse_unk,
+        }
         self = cls._made(BPE(*_both(vocab, merges), **fields), [unk_token])
         self.normalizer = normalizers.NFKC()
         _mark_spaces(self, replacement, add_prefix_space)

@@ -41,7 +41,7 @@ class Tokenizer(Face, _core.Tokenizer):
     Threads may share and change a tokenizer: a call uses the state at its start.
 
     Args:
-        json: The contents of a ``tokenizer.json``, as text or as bytes; or a model, also of
+        model: The contents of a ``tokenizer.json``, as text or as bytes; or a model, also of
             `tokenizers`, which is copied.
 
     Raises:
@@ -50,15 +50,15 @@ class Tokenizer(Face, _core.Tokenizer):
         ValueError: The file is malformed.
     """
 
-    def __new__(cls, json: Any, *args: Any) -> Tokenizer:
+    def __new__(cls, model: Any, *args: Any) -> Tokenizer:
         made = super().__new__(cls)
-        if type(json).__module__ == "tokenizers.models":
-            contents = f'{{"model":{model_json(json)}}}'
+        if type(model).__module__ == "tokenizers.models":
+            contents = f'{{"model":{model_json(model)}}}'
             made._read_json(contents)
             restore_scores(made, contents)
             return made
         # Copies the model itself: its JSON would round scores.
-        source = json._tokenizer if issubclass(type(json), Model) else json
+        source = model._tokenizer if issubclass(type(model), Model) else model
         if issubclass(type(source), Pipeline):
             made._copy(source, *args)
             return made

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .._arguments import whole_number
 from .._core import AuditedIds, audit_segments
-from ..common.values import listed, safe_repr
+from ..common.values import for_json, listed, safe_repr
 from ..model import encoding_for_model
 from .apply_template import without_none
 from .fields import REASONING_KEYS, value_of
@@ -396,7 +396,7 @@ def _closed(messages: list[Any], tools: list[Any], model: str) -> Account:
     for origin, count in parts:
         whole: Any = tools if origin.message is None else messages[origin.message]
         value = whole[origin.path[0]] if origin.path else ""
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        text = value if isinstance(value, str) else json.dumps(value, default=for_json)
         ids = encoding.encode(text, disallowed_special=())
         if len(ids) != count:
             # The rule counts another text. The part is kept entirely or not at all.

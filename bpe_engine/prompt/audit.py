@@ -64,7 +64,7 @@ class Audit:
         self._ids = ids
         self._given = given
         self._make_controls = controls
-        self._unmarked = frozenset(unmarked)
+        self._unmarked = frozenset(checked(unmarked))
 
     def __getstate__(self) -> dict[str, Any]:
         return {

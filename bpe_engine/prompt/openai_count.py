@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..common.values import checked, safe_repr
+from ..common.values import checked, for_json, safe_repr
 from ..core import Encoding
 from ..model import encoding_for_model
 from .fields import field_of, value_of
@@ -202,7 +202,7 @@ class _Counter:
     def _json(self, value: Any) -> int:
         """Returns the number of tokens of a value's JSON, which the API receives as a string."""
         if not isinstance(value, str):
-            value = json.dumps(value, ensure_ascii=False, default=str)
+            value = json.dumps(value, ensure_ascii=False, default=for_json)
         return self._encoding.count(value)
 
     def _text(self, value: Any, where: str) -> int:

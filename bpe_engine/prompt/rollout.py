@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, takewhile, zip_longest
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
+from .._arguments import whole_number
 from .._core import Pipeline, StreamPool, encode_segments
 from ..common.values import listed
 from .fields import FIELDS
@@ -123,6 +124,8 @@ class Rollout:
         own = getattr(tokenizer, "special_tokens_map", {})
         self._variables = {**{name: trusted(text) for name, text in own.items()}, **variables}
         self._messages: list[Mapping[str, Any]] = listed(messages)
+        if max_tokens is not None:
+            max_tokens = whole_number("max_tokens", max_tokens)
         self._max_tokens = max_tokens
         StreamPool(tokenizer)  # Raises if an id may change the text before it.
         segments = self._rendered(self._messages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._arguments import whole_number
 from ..abilities.healing import Followed, Healed, refused
 
 __all__ = ["HealingLogitsProcessor"]
@@ -26,10 +27,8 @@ class HealingLogitsProcessor:
     """
 
     def __init__(self, healed: Healed | Sequence[Healed], prompt_length: int):
-        if prompt_length < 0:
-            raise ValueError(f"prompt_length must be a number of columns, not {prompt_length}")
         self._healed = [healed] if isinstance(healed, Healed) else [one.fork() for one in healed]
-        self._prompt_length = prompt_length
+        self._prompt_length = whole_number("prompt_length", prompt_length)
         self._rows: list[Followed] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections import UserDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from .._core import HfEncoding
 from ..common.tensors import as_tensor, framework
+from ..common.values import checked
 
 __all__ = ["BatchEncoding", "CharSpan", "TokenSpan"]
 
@@ -45,7 +47,7 @@ class BatchEncoding(UserDict[str, Any]):
         tensor_type: str | None = None,
     ):
         # Inlines the base class's method, whose call takes longer than encoding a sentence.
-        self.data: dict[str, Any] = dict(data or {})
+        self.data: dict[str, Any] = dict(checked(data) or {})
         self._encodings = encoding
         self.convert_to_tensors(tensor_type)
 
@@ -58,6 +60,17 @@ class BatchEncoding(UserDict[str, Any]):
         made.data = data
         made._encodings = encoding
         return made
+
+    @classmethod
+    def fromkeys(  # type: ignore[override]
+        cls, iterable: Iterable[str], value: Any = None
+    ) -> BatchEncoding:
+        """Returns fields with one value."""
+        return cls(dict.fromkeys(checked(iterable), value))
+
+    def update(self, *args: Any, **fields: Any) -> None:
+        """Sets fields, as ``dict.update`` does."""
+        super().update(*map(checked, args), **fields)
 
     def __getitem__(self, item: Any) -> Any:
         """Returns a field by its name, a row as an object by its index, or a slice of all fields."""
@@ -111,7 +124,7 @@ class BatchEncoding(UserDict[str, Any]):
     def _row(self, first: int, second: int | None) -> tuple[HfEncoding, int]:
         """Returns the row and the position for one or two numbers."""
         row, position = (0, first) if second is None else (first, second)
-        encoding = self._rows()[row]
+        encoding, position = self._rows()[row], operator.index(position)
         return encoding, position + len(encoding) if position < 0 else position
 
     def tokens(self, batch_index: int = 0) -> list[str]:

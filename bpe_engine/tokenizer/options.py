@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from ..common.values import check_choice, safe_repr
@@ -85,7 +86,8 @@ def resolve(
             multiple of `pad_to_multiple_of`.
         TypeError: A length is not an int.
     """
-    padding, truncation = _plain(padding), _plain(truncation)
+    padding = _plain("padding", padding, _PADDINGS)
+    truncation = _plain("truncation", truncation, _TRUNCATIONS)
     max_length = _length("max_length", max_length)
     multiple = _length("pad_to_multiple_of", pad_to_multiple_of)
     # Compared by value, like the keys of plans: 0 equals False.
@@ -128,13 +130,15 @@ def resolve(
     return Strategies(padding, truncation, max_length, warned)
 
 
-def _plain(value: Any) -> Any:
+def _plain(name: str, value: Any, known: tuple[str, ...]) -> Any:
     """Returns the name of a strategy, which may be a member of an enumeration."""
+    if not isinstance(value, Hashable):  # Comparing a damaged column reads it.
+        _check(name, value, known)
     return getattr(value, "value", value)
 
 
 def _check(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
+    if not isinstance(value, Hashable) or value not in known:
         raise ValueError(
             f"{name} must be a bool or one of {', '.join(known)}, not {safe_repr(value)}"
         )

@@ -159,10 +159,12 @@ def test_what_belongs_to_a_conversation_is_rendered(tmp_path: Path) -> None:
 def test_fields_of_templates_that_are_false_or_missing_are_noted(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     row = {"messages": CHATS[0], "thinking": False, "available_tools": TOOLS}
-    options = {"template": WITH_TOOLS, "template_fields": {"date": "day"}}
+    options: dict[str, Any] = {"template": WITH_TOOLS, "template_fields": {"date": "day"}}
+    options["template_variables"] = {"thinkng": True}
     _, _, report = chat_ids(tmp_path, [row, {"messages": CHATS[0], "day": "x"}], **options)
     notes = "\n".join(report.notes)
     assert "1 row: the field 'thinking' is not rendered" in notes
+    assert "2 rows: the template has no variable 'thinkng'" in notes
     assert "1 row: the field 'available_tools' is not rendered" in notes
     assert "1 row: the field 'day', which is to be 'date' in the template, is not there" in notes
 
@@ -183,8 +185,10 @@ INNER = "--template-field thinking={path}.thinking gives 'thinking' to the templ
         ({"date": TOOLS}, TO_FIELD),
         ({"thinking": False}, TO_FIELD),
         ({"chat_template_kwargs": {"x": 1, "thinking": False}}, INNER),
+        ({"kwargs": '{"thinking": 0}'}, "the text is JSON with the variable 'thinking' of the template; give an object"),
         ({"documents": [{"title": "t", "text": "x"}]}, "the template has no variable 'documents'"),
-        ({"system": "Be brief"}, "write the text as a message with the role 'system'"),
+        ({"system_prompt": "Be brief"}, "write the text as a message with the role 'system'"),
+        ({"critic": "Be brief"}, "write the text as a message with the role 'critic'"),
         ({"id": "7", "source": "web", "score": 0.5, "prompt": "1+1?", "meta": {"lang": "en"}}, None),
         ({"rejected": [{"role": "user", "content": "x"}], "numbers": [1, 2], "tools": [], "a": None}, None),
         ({"b": "[a] {b}", "bos_token": "<s>"}, None),
@@ -198,7 +202,7 @@ def test_fields_that_belong_to_a_conversation_are_noted(
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    template = WITH_TOOLS.replace("{{ m.role }}", "{% if m.role == 'system' %}S{% endif %}")
+    template = WITH_TOOLS.replace("{{ m.role }}", "{% if m.role == 'critic' %}S{% endif %}")
     inner = {"messages": CHATS[0], **others}
     name = next(iter(others)).replace(".", "\\.")
     for field, row in (("messages", inner), ("conv.messages", {"conv": inner})):
@@ -269,15 +273,24 @@ def test_messages_that_count(tmp_path: Path) -> None:
 
     def trained(**options: Any) -> str:
         given = {"template": TEMPLATE, "bos": "<|endoftext|>", **options}
-        ids, mask, _ = chat_ids(tmp_path, [{"messages": messages}], **given)
+        ids, mask, report = chat_ids(tmp_path, [{"messages": messages}], **given)
+        notes[:] = report.notes
         return gpt2.decode([id for id, bit in zip(ids, mask) if bit])
 
+    notes: list[str] = []
     end = "<|endoftext|>"
     assert trained() == f" says 1{end} says 3{end}"
     assert trained(train_on="last") == f" says 3{end}"
     messages[3]["weight"], messages[1]["weight"] = 0, 1  # type: ignore[assignment]
     assert trained(weight_key="weight") == f" says 1{end}"
+    assert notes == []
     assert trained(weight_key="other") == trained()
+    note = "1 row: {0!r} of a message is {1!r} and not used; --weight-key {0} omits the message from the mask"
+    assert notes == [note.format("weight", 0)]
+    messages[3].pop("weight")
+    for at, key, value in ((1, "train", False), (3, "loss", 0.0), (2, "weight", 0), (1, "x", 0)):
+        messages[at][key] = value  # type: ignore[assignment]
+    assert trained() and sorted(notes) == [note.format("loss", 0.0), note.format("train", False)]
     messages[3]["weight"] = "no"
     with pytest.raises(CorpusError, match="message 3: 'weight' is 'no', not a number"):
         trained(weight_key="weight")

@@ -125,6 +125,13 @@ def test_install_after_tiktoken_was_used():
         before = tiktoken.Encoding("own", pat_str=".", mergeable_ranks=letters, special_tokens={})
         theirs = {name: module for name, module in sys.modules.items() if "tiktoken" in name}
         import bpe_engine
+
+        class Importing(str):  # As if another thread imports while `install` looks.
+            def partition(self, separator):
+                sys.modules["imported"] = sys
+                return str.partition(self, separator)
+
+        sys.modules[Importing("importing")] = sys
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             bpe_engine.install()

@@ -506,6 +506,7 @@ def test_malformed_tekken_files(
 def test_reprs_and_numbers_below_zero() -> None:
     pieces = [(letter, -1.0) for letter in "abcdefgh"]
     assert repr(hf.Unigram(pieces, 0)) == repr(tokenizers.models.Unigram(pieces, 0))
+    assert hf.Tokenizer(model=tokenizers.models.Unigram(pieces, 0)).get_vocab_size() == len(pieces)
     for module in (hf, tokenizers.models):
         model = module.Unigram(pieces, 0)
         with pytest.raises(OverflowError):

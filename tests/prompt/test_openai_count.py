@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from collections import UserDict
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -145,7 +147,9 @@ def test_objects_count_like_the_json_that_the_api_gets(model: str) -> None:
             model,
         )
 
-    assert count(arguments, result) == count(json.dumps(arguments), json.dumps(result))
+    wanted = count(json.dumps(arguments), json.dumps(result))
+    assert count(arguments, result) == wanted
+    assert count(MappingProxyType(arguments), UserDict(result)) == wanted
     for listed in ([1, "a"], [{"a": 1}], [[1]], ["a", 2]):
         assert count(listed, listed) == count(json.dumps(listed), json.dumps(listed))
     call = {"name": "forecast", "arguments": json.dumps(arguments)}
