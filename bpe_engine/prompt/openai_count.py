@@ -191,7 +191,7 @@ class _Counter:
             )
         for field, value in message.items():
             count = _NAME if field == "name" else 0
-            if value is not None and value not in ([], {}):
+            if value is not None and not (isinstance(value, (list, dict)) and not value):
                 place = f"{where}[{field!r}]"
                 if not isinstance(value, str) or field not in ("role", "name", "content"):
                     self._guess(place, "counted by its text")
