@@ -40,12 +40,26 @@ impl<'py> Argument<'_, 'py> {
 /// Iterates over an argument. A column of pyarrow, pandas or polars is checked first: reading an item
 /// of a damaged column can end the process.
 pub fn iterate<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    check_column(items)?;
+    items.try_iter()
+}
+
+/// Returns the items of an argument; checks columns as `iterate` does.
+pub fn listed<'a, 'py, T>(items: &'a Bound<'py, PyAny>) -> PyResult<Vec<T>>
+where
+    Vec<T>: FromPyObject<'a, 'py, Error = PyErr>,
+{
+    check_column(items)?;
+    items.extract()
+}
+
+fn check_column(items: &Bound<'_, PyAny>) -> PyResult<()> {
     let module = items.get_type().module()?;
     if matches!(module.to_str()?.split('.').next(), Some("pyarrow" | "pandas" | "polars")) {
         let values = items.py().import("bpe_engine.common.values")?;
         values.call_method1("check_column", (items,))?;
     }
-    items.try_iter()
+    Ok(())
 }
 
 /// Handles signals at intervals in a loop that creates objects, depending on the `index` of the

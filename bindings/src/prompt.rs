@@ -17,7 +17,7 @@ use crate::buffer::TokenBuffer;
 use crate::columns::Column;
 use crate::errors::{OrRaise, describe};
 use crate::interned::interned;
-use crate::objects::iterate;
+use crate::objects::{iterate, listed};
 use crate::pipeline::PyPipeline;
 use crate::request::Gives;
 use crate::{buffer_pool, gil, ids, int_cache, text};
@@ -255,7 +255,10 @@ const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationS
 impl NameFinder {
     /// Builds a finder for normalized names. If several names have the same form, the first counts.
     #[new]
-    fn new(source: &Bound<'_, PyPipeline>, names: Vec<String>) -> PyResult<Self> {
+    fn new(
+        source: &Bound<'_, PyPipeline>,
+        #[pyo3(from_py_with = listed)] names: Vec<String>,
+    ) -> PyResult<Self> {
         let pipeline = PyPipeline::current(source)?.share();
         let mut by_form = BTreeMap::new();
         for name in names {
@@ -297,7 +300,7 @@ const _: () = assert!(align_of::<NameCounter>() <= 16);
 #[pymethods]
 impl NameCounter {
     #[new]
-    fn new(names: Vec<String>) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = listed)] names: Vec<String>) -> PyResult<Self> {
         Ok(Self(Box::new(Names::new(names).or_raise()?)))
     }
 

@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::errors::OrRaise;
 use crate::gil;
-use crate::objects::{ROW, ask_for, collected, new_bytes, new_list};
+use crate::objects::{ROW, ask_for, collected, listed, new_bytes, new_list};
 use crate::progress::ProgressReporter;
 
 /// Counts of the pieces of texts.
@@ -105,7 +105,11 @@ fn add_up(tables: &mut Vec<PieceTable>) -> bpe_core::Result<PieceTable> {
 impl PieceCounts {
     #[new]
     #[pyo3(signature = (pattern, *, special_tokens=Vec::new(), nfc=false))]
-    fn new(pattern: &str, special_tokens: Vec<String>, nfc: bool) -> PyResult<Self> {
+    fn new(
+        pattern: &str,
+        #[pyo3(from_py_with = listed)] special_tokens: Vec<String>,
+        nfc: bool,
+    ) -> PyResult<Self> {
         let special = SpecialTokens::new(special_tokens.into_iter().zip(0..)).or_raise()?;
         let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
         let splitter = Splitter::new(pattern).or_raise()?;
@@ -114,7 +118,11 @@ impl PieceCounts {
     }
 
     /// Counts the pieces of each text. Returns the bytes of the texts as UTF-8.
-    fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<usize> {
+    fn count(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = listed)] texts: Vec<PyBackedStr>,
+    ) -> PyResult<usize> {
         let counted = self.with_table(py, |table| {
             texts.iter().try_for_each(|text| self.counter.count(text, table))
         })?;
@@ -123,7 +131,12 @@ impl PieceCounts {
     }
 
     /// Adds pieces that were counted elsewhere.
-    fn add(&self, py: Python<'_>, pieces: Vec<PyBackedBytes>, counts: Vec<u64>) -> PyResult<()> {
+    fn add(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = listed)] pieces: Vec<PyBackedBytes>,
+        #[pyo3(from_py_with = listed)] counts: Vec<u64>,
+    ) -> PyResult<()> {
         if pieces.len() != counts.len() {
             return Err(PyValueError::new_err(format!(
                 "got {} pieces and {} counts; give the same number of both",
@@ -187,7 +200,7 @@ impl PieceCounts {
     fn read(
         &self,
         py: Python<'_>,
-        paths: Vec<PathBuf>,
+        #[pyo3(from_py_with = listed)] paths: Vec<PathBuf>,
         least: u64,
         most_memory: Option<usize>,
     ) -> PyResult<(usize, u64, bool)> {
@@ -226,7 +239,7 @@ pub struct CountReader {
 #[pymethods]
 impl CountReader {
     #[new]
-    fn new(paths: Vec<PathBuf>) -> PyResult<Self> {
+    fn new(#[pyo3(from_py_with = listed)] paths: Vec<PathBuf>) -> PyResult<Self> {
         Ok(Self { merged: Mutex::new(MergedCounts::open(&paths)?) })
     }
 
@@ -245,7 +258,11 @@ impl CountReader {
 
 /// Merges files of counts into one.
 #[pyfunction]
-pub fn merge_counts(py: Python<'_>, paths: Vec<PathBuf>, output: PathBuf) -> PyResult<()> {
+pub fn merge_counts(
+    py: Python<'_>,
+    #[pyo3(from_py_with = listed)] paths: Vec<PathBuf>,
+    output: PathBuf,
+) -> PyResult<()> {
     let merged = gil::detached(py, || -> bpe_core::Result<io::Result<()>> {
         let merge = || -> io::Result<bpe_core::Result<()>> {
             let mut merged = MergedCounts::open(&paths)?;
@@ -280,7 +297,7 @@ type TrainedRows<'py> = (Vec<Bound<'py, PyBytes>>, Vec<MergeRow>, Vec<u64>);
 #[allow(clippy::too_many_arguments)]
 pub fn train_bpe<'py>(
     py: Python<'py>,
-    base: Vec<Vec<u8>>,
+    #[pyo3(from_py_with = listed)] base: Vec<Vec<u8>>,
     corpora: Vec<(Py<PieceCounts>, u64)>,
     tokens: usize,
     min_frequency: u64,

@@ -15,6 +15,7 @@ use pyo3::pybacked::PyBackedStr;
 
 use crate::errors::OrRaise;
 use crate::gil;
+use crate::objects::listed;
 use crate::pipeline::PyPipeline;
 use crate::progress::ProgressReporter;
 
@@ -93,7 +94,12 @@ impl WordCounts {
     /// Counts the words of texts: of whole texts, or of lines, "kept" with their line ends or
     /// "stripped" of them. Returns the bytes of the texts as UTF-8.
     #[pyo3(signature = (texts, lines="whole"))]
-    fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>, lines: &str) -> PyResult<usize> {
+    fn count(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = listed)] texts: Vec<PyBackedStr>,
+        lines: &str,
+    ) -> PyResult<usize> {
         let lines = match lines {
             "whole" => Lines::Whole,
             "kept" => Lines::Kept,
@@ -117,7 +123,12 @@ impl WordCounts {
     }
 
     /// Adds words that were counted elsewhere.
-    fn add(&self, py: Python<'_>, words: Vec<PyBackedStr>, counts: Vec<u64>) -> PyResult<()> {
+    fn add(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = listed)] words: Vec<PyBackedStr>,
+        #[pyo3(from_py_with = listed)] counts: Vec<u64>,
+    ) -> PyResult<()> {
         if words.len() != counts.len() {
             return Err(PyValueError::new_err(format!(
                 "got {} words and {} counts; give the same number of both",
@@ -160,10 +171,10 @@ impl WordCounts {
         py: Python<'_>,
         vocab_size: usize,
         min_frequency: u64,
-        special_tokens: Vec<String>,
+        #[pyo3(from_py_with = listed)] special_tokens: Vec<String>,
         limit_alphabet: Option<usize>,
         character_coverage: Option<f64>,
-        initial_alphabet: Vec<char>,
+        #[pyo3(from_py_with = listed)] initial_alphabet: Vec<char>,
         prefix: String,
         suffix: String,
         max_token_length: Option<usize>,
@@ -192,7 +203,7 @@ impl WordCounts {
         py: Python<'_>,
         vocab_size: usize,
         min_frequency: u64,
-        special_tokens: Vec<String>,
+        #[pyo3(from_py_with = listed)] special_tokens: Vec<String>,
     ) -> PyResult<Vec<String>> {
         self.train(py, vocab_size, None, |words, _| {
             characters::word_level(&words, &special_tokens, vocab_size, min_frequency)
@@ -208,9 +219,9 @@ impl WordCounts {
         py: Python<'_>,
         vocab_size: usize,
         special_tokens: usize,
-        excluded: Vec<String>,
+        #[pyo3(from_py_with = listed)] excluded: Vec<String>,
         character_coverage: Option<f64>,
-        initial_alphabet: Vec<char>,
+        #[pyo3(from_py_with = listed)] initial_alphabet: Vec<char>,
         shrinking_factor: f64,
         n_sub_iterations: usize,
         max_piece_length: usize,

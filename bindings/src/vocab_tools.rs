@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::OrRaise;
-use crate::objects::{ROW, ask_for, collected, new_bytes, push};
+use crate::objects::{ROW, ask_for, collected, listed, new_bytes, push};
 use crate::pipeline::PyPipeline;
 use crate::progress::ProgressReporter;
 use crate::{gil, ranks};
@@ -36,7 +36,7 @@ type PathRow = (Vec<usize>, Vec<usize>, Vec<u32>, bool);
 pub fn learn_merges<'py>(
     py: Python<'py>,
     ranks: &Bound<'py, PyDict>,
-    words: Vec<(Vec<u8>, i64)>,
+    #[pyo3(from_py_with = listed)] words: Vec<(Vec<u8>, i64)>,
     max_tokens: Option<usize>,
     min_frequency: Option<i64>,
     whole_characters: bool,
@@ -74,7 +74,7 @@ pub fn learn_merges<'py>(
 pub fn merge_bytes(
     py: Python<'_>,
     ranks: &Bound<'_, PyDict>,
-    pieces: Vec<Vec<u8>>,
+    #[pyo3(from_py_with = listed)] pieces: Vec<Vec<u8>>,
 ) -> PyResult<Vec<Option<Vec<u32>>>> {
     let vocabulary = vocabulary(ranks)?;
     ask_for(pieces.iter().map(Vec::len).sum::<usize>() + pieces.len(), ROW)?;
@@ -107,7 +107,7 @@ type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 pub fn count_tokens(
     py: Python<'_>,
     source: &Bound<'_, PyPipeline>,
-    texts: Vec<String>,
+    #[pyo3(from_py_with = listed)] texts: Vec<String>,
 ) -> PyResult<TokenCounts> {
     let pipeline = &*PyPipeline::current(source)?;
     let counted: bpe_core::Result<_> = gil::detached(py, || {
@@ -172,7 +172,7 @@ pub fn audit_tokens<'py>(
     py: Python<'py>,
     ranks: &Bound<'py, PyDict>,
     pattern: &str,
-    special_tokens: Vec<(String, u32)>,
+    #[pyo3(from_py_with = listed)] special_tokens: Vec<(String, u32)>,
     nfc: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {

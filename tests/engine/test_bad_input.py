@@ -7,8 +7,6 @@ import pytest
 
 import bpe_engine
 from bpe_engine import Encoding, get_encoding
-from bpe_engine.abilities.ragged import TokenBatch
-from bpe_engine.prompt import Rollout
 
 RANKS = {bytes([byte]): byte for byte in range(256)}
 
@@ -64,31 +62,6 @@ def test_columns_where_lists_are_read(gpt2):
     for column in (whole, lying, pyarrow.chunked_array([lying])):
         with pytest.raises(TypeError, match=r"list of str, not pyarrow\.\w+; pass column.to_pyl"):
             gpt2.encode_batch(column)
-
-
-@pytest.mark.parametrize("layout", ["column", "list", "series"])
-def test_damaged_columns_are_refused(gpt2, layout):
-    pyarrow = pytest.importorskip("pyarrow")
-    pandas = pytest.importorskip("pandas")
-    offsets = pyarrow.py_buffer(np.array([0, 2, 1], np.int32).tobytes())
-    lying = pyarrow.Array.from_buffers(
-        pyarrow.string(), 2, [None, offsets, pyarrow.py_buffer(b"ab")]
-    )
-    series = pandas.Series(pandas.arrays.ArrowExtensionArray(pyarrow.chunked_array([lying])))
-    column = {"column": lying, "list": [lying], "series": series}[layout]
-    tokenizer = bpe_engine.Tokenizer(gpt2)
-    calls = [tokenizer.batch_decode, tokenizer.decode, TokenBatch.from_lists]
-    if layout != "list":
-        calls += [tokenizer.batch_encode_plus, tokenizer.convert_tokens_to_ids]
-        calls += [tokenizer.convert_tokens_to_string, Rollout("", gpt2, []).restart]
-        calls.append(lambda value: setattr(tokenizer, "extra_special_tokens", value))
-    for call in calls:
-        with pytest.raises(ValueError, match="the column is damaged"):
-            call(column)
-    with pytest.raises(TypeError, match="a dict of names and tokens is needed, not"):
-        tokenizer.add_special_tokens(column)
-    with pytest.raises(TypeError, match="prefix must be a str, not"):
-        gpt2.hf.model.save(".", column)
 
 
 def test_error_in_one_item_of_a_batch(gpt2):

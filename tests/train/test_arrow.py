@@ -93,13 +93,8 @@ def test_files_of_counts(tmp_path: Path) -> None:
         read_counts([path], CUT)
 
 
-def test_columns_are_refused_unread() -> None:
-    texts = arrow.array(["low lower"] * 8)
-    offsets = bytearray(texts.buffers()[1].to_pybytes())
-    offsets[4:8] = (1 << 30).to_bytes(4, "little")
-    buffers = [None, arrow.py_buffer(bytes(offsets)), texts.buffers()[2]]
-    damaged = arrow.Array.from_buffers(arrow.string(), 8, buffers)
-    for column in (damaged, arrow.chunked_array([texts, damaged])):
+def test_columns_are_refused() -> None:
+    for column in (arrow.array(["low"]), arrow.chunked_array([["low"]])):
         with pytest.raises(TypeError, match="not the .*Array"):
             count_pieces(column)
         for train in (train_vocabulary, train_model):
