@@ -47,7 +47,7 @@ class BatchEncoding(UserDict[str, Any]):
         tensor_type: str | None = None,
     ):
         # Inlines the base class's method, whose call takes longer than encoding a sentence.
-        self.data: dict[str, Any] = dict(checked(data) or {})
+        self.data: dict[str, Any] = dict(checked(data or {}))
         self._encodings = encoding
         self.convert_to_tensors(tensor_type)
 
