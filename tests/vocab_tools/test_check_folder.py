@@ -535,7 +535,7 @@ ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
         (1024, None, None, {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 3},
          ["is 1024", "config.json has 510"]),
         (512, None, None, {"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}, []),
-        # Encoders without an embedder's file.
+        (1024, None, None, {"model_type": "gpt2", "n_positions": 512}, ["is 1024", "config.json has 512"]),
         (None, None, None, ENCODER, ["is missing", "config.json has 128"]),
         (512, None, None, ENCODER, ["is 512", "config.json has 128"]),
         (128, None, None, ENCODER, []),

@@ -80,7 +80,8 @@ def _limits(folder: ModelFolder) -> dict[str, int]:
     inner = config.get("text_config")
     truncation = folder.json("tokenizer.json").get("truncation")
     model = {**(inner if isinstance(inner, dict) else {}), **config}
-    positions, padding = model.get("max_position_embeddings"), model.get("pad_token_id", 1)
+    positions = model.get("max_position_embeddings", model.get("n_positions"))
+    padding = model.get("pad_token_id", 1)
     if model.get("model_type") in _AFTER_PADDING and type(positions) is type(padding) is int:
         positions -= padding + 1
     found = {
