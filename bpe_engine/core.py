@@ -333,7 +333,7 @@ class Encoding(Face, _core.Encoding):
         allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[list[int]]:
-        """Returns `encode` of each text, on up to `num_threads` threads.
+        """Encodes each text with `encode`, on up to `num_threads` threads.
 
         Raises the error of the first text that has one. An `encode` that a subclass or an instance
         overrides is called instead.

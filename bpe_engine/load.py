@@ -138,7 +138,7 @@ def _require_hash(data: bytes, expected_hash: str | None, path: str) -> None:
 def read_file_cached(
     blobpath: str, expected_hash: str | None = None, *, max_bytes: int = MAX_BYTES
 ) -> bytes:
-    """Returns `read_file`, with a disk cache for files from the network.
+    """Reads a file like `read_file`, with a disk cache for files from the network.
 
     Copies are kept in ``TIKTOKEN_CACHE_DIR``, else in ``DATA_GYM_CACHE_DIR``, else in
     ``data-gym-cache`` in the directory for temporary files; an empty variable disables the cache. A

@@ -18,7 +18,7 @@ import numpy as np
 
 
 def text_file(name: str, megabytes: int, corpora: list[Path], cache: Path) -> Path:
-    """Returns the file of a text of this size, made once from the named corpus (`mixed`: all).
+    """Returns a text file of `megabytes` MB, made once from the named corpus (`mixed`: all).
 
     Raises ValueError if no corpus has the name.
     """

@@ -62,7 +62,7 @@ pub fn describe(value: &Bound<'_, PyAny>) -> String {
     call().unwrap_or_else(|_: PyErr| "another object".to_owned())
 }
 
-/// Attaches [`to_python`] to a result of the core.
+/// Converts the error of a result of the core with [`to_python`].
 pub trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }

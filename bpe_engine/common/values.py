@@ -100,7 +100,7 @@ def check_choice(
 
 
 def describe(value: object) -> str:
-    """Returns a value with its type, for messages.
+    """Describes a value and its type, for messages.
 
     >>> describe(None), describe("Latn"), describe([1, 2])
     ('None', "the str 'Latn'", 'the list [1, 2]')

@@ -20,7 +20,7 @@ from .shuffle import Permutation
 
 __all__ = ["merge_parts"]
 
-#: Maximum documents and ids of a block that is copied.
+#: Maximum numbers of documents and of ids in a block to copy.
 _DOCUMENTS, _TOKENS = 1 << 14, 1 << 22
 
 

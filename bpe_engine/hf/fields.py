@@ -146,7 +146,7 @@ def text(**options: Any) -> Any:
 
 
 def length(**options: Any) -> Any:
-    """A number that is not negative."""
+    """A non-negative integer."""
 
     def check(value: int) -> int:
         if _instance(int)(value) < 0:

@@ -77,7 +77,7 @@ def _whole(stream: Any, start: bytes) -> bytes | None:
 
 
 def _splitter(separator: str) -> Callable[[bytes], list[bytes]]:
-    """Returns a function that splits at a separator, also with Windows line ends."""
+    """Returns a function that splits at a separator, whose `\\n` also matches `\\r\\n`."""
     plain = separator.encode()
     if b"\n" not in plain or b"\r" in plain:
         return lambda data: data.split(plain)

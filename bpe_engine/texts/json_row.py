@@ -1,4 +1,4 @@
-"""Reads the row of a line of JSON: text and name, or the reason for a refusal."""
+"""Reads the row in a JSON line: its text and name, or the reason for a refusal."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def check_cut(face: Any, whole: str, at: int, ids: list[int]) -> None:
 
 
 def is_plain(face: Any, whole: str, ids: list[int]) -> bool:
-    """Returns True for a text without special tokens and added tokens with other bytes."""
+    """Returns True for a text that has ordinary tokens alone."""
     table = bpe_engine.TokenTable(face)
     has_added = "n\u00e9e" in unicodedata.normalize("NFC", whole)
     return not has_added and "<" not in whole and all(table.kind(id) == "ordinary" for id in ids)

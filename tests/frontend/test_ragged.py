@@ -314,7 +314,7 @@ def test_other_arrow_data() -> None:
     for array in (fixed, pa.chunked_array([fixed]), column):
         assert TokenBatch.from_arrow(array).to_lists() == lists
     assert TokenBatch.from_arrow(fixed[1:]).to_lists() == lists[1:]
-    # pyarrow gives lists that are all empty the type null.
+    # pyarrow infers values of type null if all lists are empty.
     assert TokenBatch.from_arrow(pa.array([[], []])).to_lists() == [[], []]
     batch = TokenBatch.from_lists(lists)
     shared = TokenBatch.from_arrow(pa.chunked_array([batch.to_arrow()]))

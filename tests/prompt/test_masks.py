@@ -175,7 +175,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
 
 
 def tagged(template: str) -> str | None:
-    """A copy with tags around the body of the last outermost loop over messages."""
+    """Returns a copy with `generation` tags around the body of the last outermost loop."""
     blank = re.sub(r"\{#.*?#\}", lambda comment: " " * len(comment[0]), template, flags=re.DOTALL)
     depth = end = 0
     start: int | None = None

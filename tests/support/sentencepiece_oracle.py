@@ -145,7 +145,7 @@ def made_model(
     charsmap: bytes = b"",
     **flags: bool,
 ) -> bytes:
-    """Writes the file of a model by hand.
+    """Returns the bytes of a model file, built by hand.
 
     Args:
         rows: The text, the score and the type number of each piece.
@@ -216,7 +216,7 @@ def _varint(message: bytes, at: int) -> tuple[Any, int]:
 
 
 def write_model(folder: Path, name: str) -> Path:
-    """Writes the file of a model of `MODELS`."""
+    """Writes the model file of an entry in `MODELS`, and returns its path."""
     path = folder / "tokenizer.model"
     path.write_bytes(model_bytes(name))
     return path

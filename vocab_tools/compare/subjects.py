@@ -187,7 +187,7 @@ def of_tokenizer(name: str, tokenizer: Any) -> Subject:
         return FileSubject(name, tokenizer, "byte-level BPE")
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method in ("Unigram", "SentencePiece"):
-        # Objects of `tokenizers` do not say; their JSON does.
+        # Model objects of `tokenizers` have no `unk_id`; their JSON has.
         number = getattr(tokenizer.model, "unk_id", None)
         if number is None:
             number = json.loads(tokenizer.to_str())["model"].get("unk_id")

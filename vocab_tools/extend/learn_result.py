@@ -17,8 +17,8 @@ from ..patterns import Pattern
 from ..ranks import dump_ranks
 from ..text import few, in_order, literal, show
 
-#: Maximum number of words learned without a limit on merges: each needs a token and its
-#: intermediate tokens; a vocabulary cannot hold more.
+#: Maximum number of words learned without a limit on merges: each needs a token and any missing
+#: intermediate tokens.
 MOST_WORDS = 500_000
 
 

@@ -134,7 +134,7 @@ def propose_words(
     *,
     progress: ProgressFunction | None = None,
 ) -> Proposal:
-    """Proposes the words of a corpus that save most tokens, for a number of new ids.
+    """Proposes the words of a corpus that save the most tokens, for a given number of new ids.
 
     Args:
         base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` sets another

@@ -50,8 +50,8 @@ class TrainOptions:
         TypeError: an option has another type; the message names the option.
     """
 
-    #: Name of an encoding, or a regular expression: no token crosses the pieces it cuts. By default
-    #: the pattern of the base, or else of o200k_base.
+    #: Name of an encoding, or a regular expression that cuts text into pieces; no token spans two
+    #: pieces. By default the pattern of the base, or else of o200k_base.
     pattern: str | Pattern | None = None
     #: Names of special tokens at the last ids, cut out of the corpus.
     special_tokens: Sequence[str] = ()

@@ -63,7 +63,8 @@ struct Raw {
 #[derive(Debug, Clone, Default)]
 struct End {
     prompt: Prompt,
-    /// Byte offset of its start in the text, and the number of fixed positions before that.
+    /// Byte offset in the text at which `prompt` starts, and the number of fixed positions before
+    /// that offset.
     at: usize,
     fixed: usize,
 }

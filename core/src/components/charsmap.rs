@@ -25,7 +25,7 @@ pub(crate) struct Charsmap {
     kept: Box<Bits>,
 }
 
-/// A character of a text that has a rule.
+/// One character of a key in the charsmap, with the rule that ends at it, if any.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule<'a> {
     pub(crate) character: char,

@@ -16,7 +16,7 @@ use crate::components::bert;
 pub(crate) struct Bits([AtomicU64; ROWS]);
 
 const ROWS: usize = 0x2_0000 / ROW;
-/// Number of answers in a word. The bits above them record whether they are known.
+/// Number of answers in a word. The bit above the answers is set once they are known.
 const ROW: usize = 32;
 const KNOWN: u64 = 1 << ROW;
 

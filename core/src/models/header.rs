@@ -42,7 +42,7 @@ impl Header {
         Self { unk_token, fuse_unk: true, byte_fallback, ..Self::default() }
     }
 
-    /// Copies the header with another value of one field.
+    /// Returns a copy with a different value for one field.
     pub(crate) fn with(&self, name: &str, value: Value) -> Result<Self> {
         if name == "seed" {
             let sampling = with_field(&self.sampling, name, value)?;

@@ -31,7 +31,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Copies the fields with another value of one field.
+    /// Returns a copy with a different value for one field.
     pub(crate) fn with(&self, name: &str, value: Value) -> Result<Self> {
         if Sampling::FIELDS.contains(&name) {
             let sampling = with_field(&self.sampling, name, value)?;

@@ -17,7 +17,7 @@ use super::chars::{self, SPACE};
 use super::compile::{compile, limit};
 use crate::error::Result;
 
-/// Alternative that is replaced.
+/// The alternative that [`Linear`] replaces.
 const SPACES: &str = r"\s+(?!\S)";
 
 /// A pattern `before|\s+(?!\S)|after`, or one without that alternative.

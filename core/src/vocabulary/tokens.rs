@@ -215,8 +215,8 @@ impl Tokens {
         &self.arena[self.starts[rank] as usize..self.starts[rank + 1] as usize]
     }
 
-    /// Returns the key of the end of a token, from this byte; meaningless for more than [`SHORT`]
-    /// bytes.
+    /// Returns the key of a token's bytes from offset `from` to its end; meaningless for more than
+    /// [`SHORT`] bytes.
     #[inline]
     pub(super) fn key_of_end(&self, rank: u32, from: usize) -> Key {
         let [start, end] = [rank, rank + 1].map(|rank| self.starts[rank as usize] as usize);
