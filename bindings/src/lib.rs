@@ -46,7 +46,7 @@ mod vocab_tools;
 
 use pyo3::prelude::*;
 
-/// The native module of `bpe_engine`. It runs without the GIL (tests/pipeline/test_free_threading.py).
+/// The native module of `bpe_engine`. It runs without the GIL (tests/engine/test_free_threading.py).
 #[pymodule(gil_used = false)]
 mod _core {
     use super::*;

@@ -1,4 +1,4 @@
-"""Encoding, counting and auditing of segments for `PromptMethods`."""
+"""Encoding, counting and auditing of segments for every tokenizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Methods of `Pipeline` that decode ids.
+//! Methods of `Tokenizer` that decode ids.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};

@@ -1,4 +1,4 @@
-//! Methods of `Pipeline` that encode texts.
+//! Methods of `Tokenizer` that encode texts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

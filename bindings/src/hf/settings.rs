@@ -1,4 +1,4 @@
-//! Methods of `Pipeline` for truncation, padding and special tokens.
+//! Methods of `Tokenizer` for truncation, padding and special tokens.
 
 use bpe_core::components::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use pyo3::exceptions::PyValueError;

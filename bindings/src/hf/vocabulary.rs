@@ -1,4 +1,4 @@
-//! Methods of `Pipeline` that look up tokens and ids.
+//! Methods of `Tokenizer` that look up tokens and ids.
 
 use bpe_core::components::AddedToken;
 use bpe_core::memory::{append_text, ask_for};
