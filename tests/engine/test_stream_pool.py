@@ -69,6 +69,15 @@ def test_prompts_are_those_of_a_stream_decoder(data):
     assert joined + pool.close(slot) == expected + decoder.finish()
 
 
+def test_a_prompt_may_end_inside_a_character():
+    """Broken bytes are shown once the character is complete."""
+    enc = get_encoding("gpt2")
+    first, *rest = [enc.encode_single_token(bytes([byte])) for byte in "\u4f60".encode() + b"\xff"]
+    pool = bpe_engine.StreamPool(enc)
+    slot = pool.open([first])
+    assert "".join(pool.step([slot], [[id]])[0][0] for id in rest) == "\u4f60\ufffd"
+
+
 @given(
     text=texts,
     stops=st.lists(st.text("ab \n.é你\ufffd", min_size=1, max_size=4), min_size=1, max_size=4),

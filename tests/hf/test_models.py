@@ -500,6 +500,17 @@ def test_malformed_tekken_files(
         bpe_engine.open_tokenizer(path)
 
 
+def test_ranks_order_the_vocabulary_of_tekken(tmp_path: Path) -> None:
+    """The first `default_vocab_size` tokens by rank are read."""
+    found = []
+    more = [*TEKKEN["vocab"], {"rank": 2, "token_bytes": "Yw=="}]
+    for vocab in (more, more[::-1]):
+        path = tmp_path / "tekken.json"
+        path.write_text(json.dumps({**TEKKEN, "vocab": vocab}), encoding="utf-8")
+        found.append(bpe_engine.open_tokenizer(path).encode("abba"))
+    assert found == [[1, 2, 2, 1]] * 2
+
+
 # ---- Models of the package `tokenizers` ----
 
 
