@@ -76,7 +76,7 @@ def is_published(pat_str: str) -> bool:
 
 
 def is_regex(pattern: str) -> bool:
-    """Returns True if a pattern has characters of a regular expression, and so is no name.
+    """Returns True for a regular expression, and False for a name.
 
     >>> is_regex("cl100k_base"), is_regex("gpt-4"), is_regex(r"\\w+"), is_regex(".")
     (False, False, True, True)

@@ -7,7 +7,6 @@ the arguments only: the order of files and the number of threads change nothing.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
@@ -15,6 +14,7 @@ from typing import Any, ClassVar
 
 from .._arguments import whole_number
 from .._core import WordCounts
+from ..common.system import cores
 from ..common.values import describe, listed
 from .components import AddedToken
 
@@ -233,7 +233,7 @@ class UnigramTrainer(Trainer):
             n_sub_iterations=self.n_sub_iterations,
             max_piece_length=self.max_piece_length,
             seed_size=self.seed_size,
-            num_threads=os.cpu_count() or 1,
+            num_threads=cores(),
             progress=progress,
         )
         pieces = [*((name, 0.0) for name in special), *pieces]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .._core import Pipeline, WordCounts
+from ..common.system import cores
 from ..common.threads import on_threads
 from ..common.values import checked, describe, is_arrow, safe_repr
 from ..texts.listed import Paths, given_paths
@@ -34,7 +35,7 @@ def train(tokenizer: Pipeline, trainer: Any, texts: Iterator[list[str]], lines: 
     bar = _Bar(chosen.show_progress)
     try:
         done = 0
-        blocks = on_threads(lambda block: counts.count(block, lines), texts, os.cpu_count() or 1)
+        blocks = on_threads(lambda block: counts.count(block, lines), texts, cores())
         for _, size in blocks:
             done += size
             bar.count(done)

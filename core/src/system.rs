@@ -28,7 +28,7 @@ mod mapped {
     }
 }
 
-/// The same on systems without mappings, such as WebAssembly.
+/// Fallback for systems without memory mappings, such as WebAssembly: allocated memory.
 #[cfg(not(any(unix, windows)))]
 mod allocated {
     pub(crate) type Map = Box<[u8]>;

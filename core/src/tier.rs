@@ -13,7 +13,7 @@ pub struct Tier(Instructions);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Instructions {
     Portable,
-    /// Of aarch64, whose processors all have it.
+    /// Part of every aarch64 processor.
     Neon,
     /// Requires [`has_avx2`].
     Avx2,

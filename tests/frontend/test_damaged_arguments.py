@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from pages import ROOT
 
-#: Modules besides those of docs/reference.
+#: Modules that docs/reference omits.
 MORE = ["load", "model", "registry", "hf.decoders", "hf.normalizers", "hf.pre_tokenizers"]
 TEMPLATE = "{% for m in messages %}{{ m.role }}{{ m.content }}{{ x }}{% endfor %}"
 CHAT = [{"role": "user", "content": "a"}]

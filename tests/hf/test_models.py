@@ -428,7 +428,7 @@ def test_files_that_are_not_utf8_are_named(tmp_path: Path) -> None:
 
 
 def test_numbers_are_no_paths() -> None:
-    """An int is no file descriptor."""
+    """An int as a path is refused, not read as a file descriptor."""
     for read in (
         hf.Tokenizer.from_file,
         hf.Tokenizer.from_sentencepiece,

@@ -104,8 +104,7 @@ def test_bytes_equal_on_qwen(seed: int) -> None:
 def test_the_order_of_words_does_not_matter(
     words: dict[str, int], base: dict[bytes, int], chooser: random.Random
 ) -> None:
-    # Two pairs with the same bytes would be ordered by words; there are none, since text between
-    # two positions is cut in one way only.
+    # No two pairs have the same bytes: the text between two positions is cut in one way only.
     rows = list(words.items())
     chooser.shuffle(rows)
     kinds = {"start_id": 1000, "special_tokens": {}}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Union
 
 from bpe_engine import Encoding
+from bpe_engine.common.system import cores
 from bpe_engine.common.threads import on_threads
 from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
@@ -114,9 +115,7 @@ def compare_tokenizers(
         meter.start_file(path)
         read = 0
         blocks = read_texts(path, field, errors, inside_lines=inside_lines)
-        counted = on_threads(
-            lambda block: _count(measured, segments_of(block)), blocks, os.cpu_count() or 1
-        )
+        counted = on_threads(lambda block: _count(measured, segments_of(block)), blocks, cores())
         for block, found in counted:
             meter.add(found)
             read += sum(map(len, block))

@@ -69,8 +69,7 @@ def lines_of(text: str) -> list[str]:
 
 
 class _Scripts(dict[int, str]):
-    """A table for `str.translate`: a letter becomes a character that stands for its script, other
-    characters go."""
+    """Table for `str.translate`: maps letters to a character for their script, drops others."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
+from bpe_engine.common.system import cores
 from bpe_engine.common.threads import on_threads
 from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
@@ -215,7 +216,7 @@ def count_corpus(
         texts = block[1]
         return counts.pieces.count(texts) if words is None else words.count(texts, "stripped")
 
-    most = os.cpu_count() or 1
+    most = cores()
     total, file, done = sum(sizes), 0, 0
     try:
         while not is_over:

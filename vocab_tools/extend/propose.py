@@ -225,7 +225,7 @@ def _candidates(
 
 
 def _unfit(piece: str, count: int, options: ExtendOptions) -> str | None:
-    """Returns why a piece is no candidate; None for a candidate."""
+    """Returns the reason why a piece is dropped, or None for a candidate."""
     if count < options.min_frequency:
         return f"less frequent than {options.min_frequency}"
     if len(piece) > LONGEST_CANDIDATE:

@@ -2,8 +2,8 @@
 
 All candidates learn together: the most frequent pair of neighboring tokens is merged first, in
 every word that has it. A merge saves as many tokens as its pair is frequent, whether it ends a word
-or is a step on the way to several. A word is worth the savings of those of its merges that no
-earlier word has made. Choosing the word with the largest savings for each new id, again and again,
+or is a step on the way to several. A word is worth the savings of its merges that no earlier
+word has made. Choosing the word with the largest savings for each new id, again and again,
 makes a good list, though not always the best: learning the list alone may give other merges, since
 pairs are rarer there. So the list is learned, and its real savings count.
 """

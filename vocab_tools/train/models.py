@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import hf
+from bpe_engine.common.system import cores
 from bpe_engine.common.values import check_choice, describe
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
 from bpe_engine.texts.listed import Paths
@@ -343,7 +344,7 @@ def train_model(
             excluded=pieces,
             character_coverage=character_coverage,
             max_piece_length=max_token_length or 16,
-            num_threads=num_threads or os.cpu_count() or 1,
+            num_threads=num_threads or cores(),
             progress=update("pruning"),
         )
         contents["vocab"] = [*((name, 0.0) for name in pieces), *learned]
