@@ -46,7 +46,7 @@ def copied_dict(name: str, value: Mapping[_Key, int]) -> dict[_Key, int]:
 
 
 def copied_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]:
-    """Returns a copy, after checking that the names can occur in text."""
+    """Copies the special tokens, after checking that their names can occur in text."""
     copy = copied_dict("special_tokens", special_tokens)
     for name in copy:
         if isinstance(name, str) and any("\ud800" <= letter <= "\udfff" for letter in name):

@@ -71,7 +71,7 @@ _Disallowed = _Names | None
 
 @disjoint_base
 class Pipeline:
-    # Of the subclasses.
+    # Attributes of the subclasses.
     @property
     def special_tokens_set(self) -> AbstractSet[str]: ...
 
@@ -244,7 +244,7 @@ class Pipeline:
     def _model_token_to_id(self, token: str) -> int | None: ...
     def _model_id_to_token(self, id: int) -> str | None: ...
 
-# The methods of `bpe_engine.Encoding` alone.
+# Methods of `bpe_engine.Encoding` only.
 class Encoding(Pipeline):
     def _description(self) -> tuple[str, dict[str, int], str | None]: ...
     def _check_ranks(self) -> None: ...
@@ -289,7 +289,7 @@ class Encoding(Pipeline):
     @property
     def _rank_count(self) -> int: ...
 
-# The methods of `bpe_engine.hf.Tokenizer` alone, under the names of `tokenizers`.
+# Methods of `bpe_engine.hf.Tokenizer` only, under the names of `tokenizers`.
 class Tokenizer(Pipeline):
     encode_special_tokens: bool
     def to_str(self, pretty: bool = False) -> str: ...

@@ -28,7 +28,7 @@ _GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(
 
 
 class SimpleBytePairEncoding:
-    """A pattern, as `regex` reads it, and the ranks of tokens; no special tokens.
+    """A BPE encoding made of a `regex` pattern and token ranks, without special tokens.
 
     >>> enc = SimpleBytePairEncoding.from_tiktoken("gpt2")
     >>> enc.encode("hello world", visualise=None)
@@ -75,7 +75,7 @@ class SimpleBytePairEncoding:
 
     @staticmethod
     def from_tiktoken(encoding: str | Encoding) -> SimpleBytePairEncoding:
-        """Makes an encoding with the pattern and ranks of another, given itself or by its name."""
+        """Makes an encoding with the pattern and ranks of `encoding`, an object or a name."""
         full = get_encoding(encoding) if isinstance(encoding, str) else encoding
         return SimpleBytePairEncoding(
             pat_str=full.pattern, mergeable_ranks=dict(full.mergeable_ranks)
@@ -128,7 +128,7 @@ def bpe_train(
         pieces = [_join(parts, pair) for parts in pieces]
         if visualise:
             print(f"{pair[0]!r} + {pair[1]!r} ({count} times) is token {len(ranks) - 1}:")
-            # All pieces in one line of colors, or a list for each.
+            # Colors print all pieces on one line; "simple" prints a list for each piece.
             are_lists = visualise == "simple"
             shown = pieces[:20] if are_lists else [[one for parts in pieces[:50] for one in parts]]
             for parts in shown:
@@ -154,14 +154,14 @@ def _show(parts: list[bytes], visualise: Visualise) -> None:
 
 
 def visualise_tokens(token_values: list[bytes]) -> None:
-    """Prints tokens in a line, neighbors on backgrounds of different colors.
+    """Prints tokens on one line, with a different background color for neighbors.
 
     Incomplete characters become U+FFFD.
     """
     characters, last = 0, -1
     for token in token_values:
         shown = token.decode(errors="replace")
-        # The color depends on the position in the text, so a merge leaves earlier colors alone.
+        # The color depends on the position in the text, so a merge does not change earlier colors.
         place = characters % len(_BACKGROUNDS)
         last = (place + (place == last)) % len(_BACKGROUNDS)
         print(f"\x1b[48;5;{_BACKGROUNDS[last]}m{shown}", end="")

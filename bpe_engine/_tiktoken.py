@@ -13,9 +13,9 @@ _Names = str | Iterable[str] | None
 
 
 class CoreBPE(_core.Encoding):
-    """The interface of tiktoken's ``CoreBPE``: an encoding whose special tokens are positional.
+    """The interface of tiktoken's ``CoreBPE``: an encoding with special tokens by position.
 
-    `Encoding._core_bpe` is one. The encoding and its `CoreBPE` share one engine.
+    `Encoding._core_bpe` is an instance. The encoding and its `CoreBPE` share one engine.
     """
 
     def __init__(
@@ -28,15 +28,15 @@ class CoreBPE(_core.Encoding):
         """Builds an encoding from ranks, special tokens ``{name: id}`` and the pattern that cuts text
         into pieces.
 
-        Ranks are a dict ``{token bytes: id}``; here also rank files, as a list of
+        Ranks are a dict ``{token bytes: id}``. This constructor also takes rank files, as a list of
         ``(label for messages, contents)``, or the name of a vocabulary inside the native module.
         """
         self._build(encoder, special_tokens_encoder, pattern, normalization)
 
     @classmethod
     def of_tokenizer(cls, tokenizer: Pipeline) -> CoreBPE | None:
-        """Returns the encoding that a tokenizer was made from, with the tokens added since; None for
-        the tokenizer of a file."""
+        """Returns the encoding from which a tokenizer was made, with the tokens added since; None
+        for a tokenizer read from a file."""
         made = cls.__new__(cls)
         return made if made._share_encoding(tokenizer) else None
 
@@ -51,7 +51,7 @@ class CoreBPE(_core.Encoding):
     def encode_to_tiktoken_buffer(
         self, text: str, allowed_special: _Names, disallowed_special: _Names = None
     ) -> TokenBuffer:
-        """Returns the ids of `encode` as a buffer of 32-bit numbers."""
+        """Encodes like `encode`, and returns the ids as a buffer of 32-bit numbers."""
         return self._ids_in_buffer(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
         )

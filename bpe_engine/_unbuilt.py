@@ -11,10 +11,10 @@ __all__ = ["explained"]
 
 
 def explained(error: ImportError) -> ImportError:
-    """Returns an error with the way out in one line.
+    """Returns an ImportError whose one-line message says what to do.
 
-    The sources of a clone have no native module unless it was built in place, and Python started in
-    the clone finds them before an installed package.
+    A clone has no native module until it is built in place, and Python started in the clone imports
+    the clone before an installed package.
     """
     name = f"{__package__}._core"
     folder = os.path.dirname(os.path.abspath(__file__))

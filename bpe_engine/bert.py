@@ -1,8 +1,8 @@
 """The text preprocessing of BERT models on TF Hub, without tensorflow.
 
 `BertPreprocessor` has the methods of the preprocessors there (``bert_*_preprocess``), ``tokenize`` and
-``bert_pack_inputs`` (https://www.tensorflow.org/hub/common_saved_model_apis/text). The ids come from
-a tokenizer, which reads a ``vocab.txt`` or a ``tokenizer.json``.
+``bert_pack_inputs`` (https://www.tensorflow.org/hub/common_saved_model_apis/text). The ids come
+from a tokenizer read from a ``vocab.txt`` or a ``tokenizer.json``.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class BertPreprocessor:
         return id
 
     def get_special_tokens_dict(self) -> dict[str, int]:
-        """Returns the ids of special tokens and the size of the vocabulary, by the names that
-        ``tokenize.get_special_tokens_dict`` has on TF Hub."""
+        """Returns the ids of special tokens and the size of the vocabulary, under the names of
+        ``tokenize.get_special_tokens_dict`` on TF Hub."""
         return {
             "vocab_size": self._tokenizer.get_vocab_size(),
             "start_of_sequence_id": self._start,
@@ -132,5 +132,5 @@ class BertPreprocessor:
     def __call__(
         self, texts: Iterable[str], seq_length: SupportsIndex = 128
     ) -> dict[str, npt.NDArray[np.int32]]:
-        """Returns the inputs of the encoder for texts: `tokenize`, then `bert_pack_inputs`."""
+        """Turns texts into inputs of the encoder: `tokenize`, then `bert_pack_inputs`."""
         return self.bert_pack_inputs([self.tokenize(texts)], seq_length)

@@ -138,16 +138,15 @@ class Encoding(Face, _core.Encoding):
         special_tokens: dict[str, int],
         normalization: str | None = None,
     ) -> Encoding:
-        """Wraps a native encoding that was made with the same pattern, special tokens and
-        normalization."""
+        """Wraps a native encoding made with the same pattern, special tokens and normalization."""
         self = cls.__new__(cls)
         self._init(name, core_bpe, pat_str, special_tokens, normalization)
         return self
 
     @classmethod
     def _of_ranks_of(cls, tokenizer: Any, name: str, *, any_flags: bool = False) -> Encoding:
-        """Returns the encoding that gives the ids of a tokenizer file, over the same vocabulary. Its
-        added tokens are the special tokens.
+        """Returns an encoding with the ids of a tokenizer file, over the same vocabulary. Its added
+        tokens are the special tokens.
 
         Args:
             tokenizer: The file.
@@ -156,7 +155,8 @@ class Encoding(Face, _core.Encoding):
                 merging makes under the same id: for programs that need only ranks, pattern and ids.
 
         Raises:
-            UnsupportedTokenizer: The file has what ranks cannot express; the message says where.
+            UnsupportedTokenizer: The file has a feature that ranks cannot express; the message
+                names it.
         """
         core = CoreBPE.__new__(CoreBPE)
         core._share_ranks(tokenizer, any_flags)
@@ -182,8 +182,8 @@ class Encoding(Face, _core.Encoding):
 
     @classmethod
     def _of_file(cls, tokenizer: Any, name: str) -> Encoding:
-        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, also where
-        special tokens are not recognized."""
+        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, even without
+        recognizing special tokens."""
         tokenizer = copy.copy(tokenizer)
         added = tokenizer.get_added_tokens_decoder()
         if all(token.special and not token.content.isspace() for token in added.values()):
@@ -205,7 +205,7 @@ class Encoding(Face, _core.Encoding):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Makes an attribute on first use. Raises for attributes that a file without ranks lacks.
+            """Makes an attribute on first use. Raises for attributes that need ranks without ranks.
 
             Replaces `functools.cached_property`, whose lock before Python 3.12 may be held by
             another thread during a fork and stays locked in the child.
@@ -231,7 +231,7 @@ class Encoding(Face, _core.Encoding):
     @property
     def hf(self) -> hf.Tokenizer:
         """A new `bpe_engine.hf.Tokenizer` over the same vocabulary, with the interface of
-        `tokenizers`. It can be changed; the encoding stays as it is.
+        `tokenizers`. Changes to the tokenizer do not affect the encoding.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").hf.encode("hello world").tokens
@@ -242,7 +242,7 @@ class Encoding(Face, _core.Encoding):
     @property
     def transformers(self) -> Tokenizer:
         """A new `bpe_engine.Tokenizer` over the same vocabulary, with the interface of transformers.
-        It can be changed; the encoding stays as it is.
+        Changes to the tokenizer do not affect the encoding.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").transformers("hello world").input_ids
@@ -273,7 +273,7 @@ class Encoding(Face, _core.Encoding):
 
     @property
     def _core_bpe(self) -> CoreBPE:
-        """The engine under tiktoken's name. Can be set."""
+        """The engine under tiktoken's name; can be assigned."""
         core: CoreBPE | None = self.__dict__.get("_core_bpe")
         if core is None:
             raise AttributeError(
@@ -284,7 +284,7 @@ class Encoding(Face, _core.Encoding):
 
     @_core_bpe.setter
     def _core_bpe(self, core: CoreBPE) -> None:
-        # Objects that receive this `__dict__` find the engine there.
+        # Objects that take over this `__dict__` find the engine in it.
         self.__dict__["_core_bpe"] = core
         self._share(core)
 
@@ -307,13 +307,13 @@ class Encoding(Face, _core.Encoding):
         special = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
         if (file := self._unranked) is None:
             return self._split(text, **special)
-        self.count(text, **special)  # This raises for a disallowed name.
+        self.count(text, **special)  # Raises for a disallowed name.
         return file.split(text, allowed_special=allowed_special)
 
     # ---- Batches ----
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
-        """Returns `encode_ordinary` of each text, on up to `num_threads` threads.
+        """Encodes each text with `encode_ordinary`, on up to `num_threads` threads.
 
         An `encode_ordinary` that a subclass or an instance overrides is called instead.
 
@@ -377,7 +377,7 @@ class Encoding(Face, _core.Encoding):
         errors: str = "replace",
         num_threads: int = 8,
     ) -> list[str]:
-        """Returns `decode` of each row of ids, on up to `num_threads` threads.
+        """Decodes each row of ids with `decode`, on up to `num_threads` threads.
 
         The rows of a `TokenBatch` are read without a copy.
 
@@ -396,7 +396,7 @@ class Encoding(Face, _core.Encoding):
         *,
         num_threads: int = 8,
     ) -> list[bytes]:
-        """Returns `decode_bytes` of each row of ids, as `decode_batch` does.
+        """Decodes each row of ids with `decode_bytes`, on threads like `decode_batch`.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").decode_bytes_batch([[31373, 995]])
@@ -415,7 +415,7 @@ class Encoding(Face, _core.Encoding):
 
     @property
     def normalization(self) -> str | None:
-        """The Unicode normalization form that text is brought into first: "NFC" or None.
+        """The Unicode normalization form applied to text first: "NFC" or None.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("qwen").normalization
@@ -435,7 +435,7 @@ class Encoding(Face, _core.Encoding):
 
     @property
     def mergeable_ranks(self) -> Mapping[bytes, int]:
-        """The bytes and ids of all tokens but the special ones, read-only.
+        """The bytes and ids of all tokens except special tokens, read-only.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").mergeable_ranks[b" world"]
@@ -482,7 +482,7 @@ class Encoding(Face, _core.Encoding):
     # ---- Pickle and copy ----
 
     def __getstate__(self) -> object:
-        # Encodings from the registry are pickled as their names.
+        # Encodings from the registry are pickled by name.
         if self is _named.get(self.name):
             return self.name
         if self._file is not None:
@@ -493,7 +493,7 @@ class Encoding(Face, _core.Encoding):
             "mergeable_ranks": self._mergeable_ranks,
             "special_tokens": self._special_tokens,
         }
-        # tiktoken passes every item to its class.
+        # tiktoken's reader passes every item to the class.
         return state | ({"normalization": self._normalization} if self._normalization else {})
 
     def __setstate__(self, value: Any) -> None:
@@ -516,7 +516,7 @@ class Encoding(Face, _core.Encoding):
         return self
 
 
-# Methods that `encode_batch` and `encode_ordinary_batch` replace unless overridden.
+# Methods whose native batch version is used unless they are overridden.
 _NATIVE = {name: getattr(Encoding, name) for name in ("encode", "encode_ordinary")}
 
 
@@ -535,13 +535,13 @@ def _on_threads(
         return list(executor.map(encode, texts))
 
 
-# The encodings made by name, and their getter.
+# The encodings made by name, and the function that gets one.
 _named: Mapping[str, Encoding] = {}
 _get_encoding: Callable[[str], Encoding]
 
 
 def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]) -> None:
-    """Sets where pickles find encodings by name; called by `registry`."""
+    """Sets the registry in which pickles find encodings; called by `registry`."""
     global _named, _get_encoding
     _named, _get_encoding = named, get
 
@@ -554,12 +554,12 @@ _make_transformers: Callable[[Encoding], Tokenizer]
 def name_interfaces(
     to_hf: Callable[[Encoding], hf.Tokenizer], to_transformers: Callable[[Encoding], Tokenizer]
 ) -> None:
-    """Sets the constructors of the other interfaces of an encoding; called by the package, which
-    avoids a circular import."""
+    """Sets the constructors of an encoding's other interfaces; called by the package, to avoid a
+    circular import."""
     global _make_hf, _make_transformers
     _make_hf, _make_transformers = to_hf, to_transformers
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:
-    """Raises the ValueError for a special token's name in a text where it is disallowed."""
+    """Raises the ValueError for the name of a disallowed special token in a text."""
     raise ValueError(disallowed_special_message(token))

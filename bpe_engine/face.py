@@ -1,4 +1,4 @@
-"""`Face`: the abilities of every tokenizer class that are written in Python."""
+"""`Face`: the methods, written in Python, that every tokenizer class has."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Face(Pipeline):
     truncation and padding. Offsets refer to the text as given, also where a normalizer changes the
     text.
 
-    ``allowed_special`` has the names in a text that become special tokens: a collection of names, or
-    ``"all"``. ``disallowed_special`` has the names that raise ValueError, or ``"all"`` for every
-    name that is not allowed. Other names are ordinary text. Added tokens of a file that are not
-    special are always looked for. Without these arguments:
+    ``allowed_special`` gives the names in a text that become special tokens: a collection of names,
+    or ``"all"``. ``disallowed_special`` gives the names that raise ValueError, or ``"all"`` for
+    every name that is not allowed. Other names are ordinary text. Added tokens of a file that are
+    not special are always recognized. Without these arguments:
 
     | | `Encoding` | the other classes |
     |---|---|---|
@@ -69,13 +69,13 @@ class Face(Pipeline):
         allowed_special: Names | None = None,
         disallowed_special: Names | None = None,
     ) -> TokenBatch:
-        """Returns `encode` of each text as rows of one numpy array. Needs numpy.
+        """Encodes each text with `encode` into rows of one numpy array. Needs numpy.
 
         Args:
             texts: A list of str; a numpy array of strings; or a column of strings from pyarrow,
                 pandas, polars or another package that exports Arrow data. With the extra
                 ``arrays``, text of the types ``string`` and ``large_string`` is read in place,
-                without a str; views and dictionaries are converted first.
+                without creating a ``str``; views and dictionaries are converted first.
             num_threads: Maximum threads; None for one per core. Small batches use fewer.
             allowed_special, disallowed_special: As in `encode`.
 
@@ -85,8 +85,8 @@ class Face(Pipeline):
 
         Raises:
             TypeError: `texts` is neither a list nor a column of strings.
-            ValueError: A row is null, a row of a column is not UTF-8, a column's buffers do not fit
-                together, or a text holds a disallowed name.
+            ValueError: A row is null, a row of a column is not UTF-8, a column's buffers are
+                inconsistent, or a text contains a disallowed name.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -118,7 +118,7 @@ class Face(Pipeline):
         allowed_special: Names | None = None,
         disallowed_special: Names | None = None,
     ) -> list[int]:
-        """Returns `count` of each text.
+        """Counts the tokens of each text with `count`.
 
         Args:
             texts, num_threads: As in `encode_batch_to_numpy`; numpy is not needed.
@@ -180,7 +180,7 @@ class Face(Pipeline):
 
         A chunk ends after the last paragraph that ends in its second half, or else after the last
         line or sentence there, or else after the last word, or else where `chunk` would cut. The
-        ids of a chunk equal its text encoded alone.
+        ids of a chunk are those of its text encoded on its own.
 
         Args:
             text: The text.
@@ -230,7 +230,7 @@ class Face(Pipeline):
 
         Args:
             text: The text; or the segments of a prompt, as `encode_segments` takes them.
-            allowed_special: As in `count`; segments have their own.
+            allowed_special: As in `count`; segments carry their own.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").show("It isn't 🦜!")
@@ -267,8 +267,7 @@ class Face(Pipeline):
         Args:
             errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default
                 U+FFFD, or `errors` of a `bpe_engine.Tokenizer`.
-            prompt: The id or ids before the stream. Their text is not part of the
-                stream.
+            prompt: The id or ids before the stream. Their text is not returned.
             skip_special_tokens: Drop special tokens.
 
         >>> import bpe_engine
@@ -294,9 +293,9 @@ class Face(Pipeline):
         Args:
             segments: Results of ``special``, ``trusted``, ``untrusted``, ``tokens``, `render_chat`
                 and `render_template` in `bpe_engine.prompt`; or tuples ``(text, allowed_special)``
-                with False, True or an unhashable set of names. Special tokens are searched in each
-                segment separately, before text is normalized.
-            join: Encode neighboring text as one: the ids then equal
+                with False, True or an unhashable set of names. Special tokens are searched for in
+                each segment separately, before normalization.
+            join: Encode neighboring segments of text together: the ids then equal
                 ``encode("".join(texts), allowed_special="all")`` if untrusted text is free of
                 special tokens' names. Otherwise tokens never cross a segment boundary.
             on_control: How to treat control strings in untrusted text: ``"encode"`` encodes them as
@@ -324,8 +323,8 @@ class Face(Pipeline):
         join: bool = True,
         control: Collection[str] = (),
     ) -> Audit:
-        """Returns the ids of `encode_segments`, the origin of each, and the control strings in
-        untrusted text: see `Audit`.
+        """Encodes like `encode_segments`, and also returns the origin of each id and the control
+        strings in untrusted text: see `Audit`.
 
         >>> import bpe_engine
         >>> from bpe_engine.prompt import special, untrusted
@@ -349,22 +348,22 @@ class Face(Pipeline):
     ) -> Healed:
         """Prepares a prompt that ends inside a word for a model.
 
-        Such a prompt ends with ids that the model has never seen there. The result has the ids that
-        no continuation changes, and the tokens compatible with the rest of the prompt: see
-        `Healed`. They cover every continuation, except one that completes the name of a special
-        token.
+        Such a prompt ends with ids that the model has never seen in that place. The result has the
+        ids that no continuation changes, and the tokens compatible with the rest: see `Healed`.
+        They cover every continuation, except one that completes the name of a special token.
 
         Args:
             prompt: A text; its UTF-8, which may end inside a character; or segments, as
-                `encode_segments` takes them. For segments, a file that searches added tokens in
+                `encode_segments` takes them. For segments, a file that looks for added tokens in
                 normalized text keeps only the ids up to the last control token.
-            allowed_special, disallowed_special: As in `encode`. Segments have their own.
+            allowed_special, disallowed_special: As in `encode`. Segments carry their own.
 
         Raises:
             UnsupportedTokenizer: The bytes of tokens differ from the text, as under a
                 normalizer that lowercases, in a model of words, or where characters become the
                 unknown token.
-            ValueError: The bytes are not UTF-8, the text has a disallowed name, or as of `TokenTable`.
+            ValueError: The bytes are not UTF-8, the text has a disallowed name, or as in
+                `TokenTable`.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")

@@ -1,7 +1,8 @@
 """Reads and writes rank files, and makes encodings from them.
 
 A ``.tiktoken`` file has a line ``base64(token bytes) SPACE rank`` for each token, and may be
-packed with gzip. At most ``max_bytes`` of a file, packed or unpacked, are read into memory.
+compressed with gzip. At most ``max_bytes`` of a file, compressed and decompressed, are read into
+memory.
 """
 
 from __future__ import annotations
@@ -358,13 +359,13 @@ def _refuse_misspelt_name(pattern: str, names: Iterable[str]) -> None:
 
 
 def _blame_files(files: list[tuple[str, bytes]]) -> None:
-    """Raises any ValueError of the rank files alone, with their names in the message."""
+    """Raises the ValueError that rank files cause by themselves, with the names of the files."""
     names = " and ".join(name for name, _ in files)
     try:
         CoreBPE(files, {}, r"\w+|\W+")
     except ValueError as error:
         message = str(error)
-        # Errors about a line already name file and line.
+        # Errors about a line already name the file and line.
         if not any(message.startswith(f"{name}, line ") for name, _ in files):
             message = f"{names}: {message}"
         raise ValueError(message) from None

@@ -15,7 +15,7 @@ __all__ = [
     "encoding_name_for_model",
 ]
 
-# Prefixes of names, tried in order for names without an exact match.
+# Prefixes of model names, tried in order for names without an exact match.
 MODEL_PREFIX_TO_ENCODING: dict[str, str] = {
     "o1-": "o200k_base",
     "o3-": "o200k_base",
@@ -108,9 +108,9 @@ def encoding_name_for_model(model_name: str) -> str:
     """Returns the name of the encoding that a model uses.
 
     Args:
-        model_name: The model's name, such as ``"gpt-4o"``. Dated and fine-tuned variants are
-            found by the beginnings of their names, and models of Qwen by their published names,
-            with or without the owner, in any case: ``"Qwen/Qwen3-8B"``, ``"qwen2.5-7b-instruct"``.
+        model_name: The model's name, such as ``"gpt-4o"``. Dated and fine-tuned variants are found
+            by prefixes of their names, and models of Qwen by their published names, with or without
+            the owner, in any case: ``"Qwen/Qwen3-8B"``, ``"qwen2.5-7b-instruct"``.
 
     Raises:
         KeyError: The model is unknown, or no encoding has its special tokens.
@@ -143,8 +143,8 @@ def encoding_name_for_model(model_name: str) -> str:
 
 
 def unknown_encoding(name: str) -> str:
-    """Returns the message about an unknown encoding name, with similar names or the encoding of a
-    model of that name.
+    """Returns the error message for an unknown encoding name, with similar names or the encoding of
+    a model of that name.
 
     >>> unknown_encoding("gpt4")[:53]
     "unknown encoding 'gpt4'. Did you mean 'cl100k_base'? "
@@ -163,7 +163,7 @@ def _letters(name: str) -> str:
 
 
 def models_of(encoding_name: str) -> list[str]:
-    """Returns models that use an encoding: names, and beginnings of names that end in ``*``.
+    """Returns models that use an encoding: names, and prefixes of names followed by ``*``.
 
     >>> models_of("o200k_harmony"), models_of("qwen3")
     (['gpt-oss-*'], ['Qwen3-*', 'QwQ-32B'])

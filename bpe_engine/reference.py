@@ -2,13 +2,14 @@
 
 Text becomes ids in four steps, each a function or method below:
 
-1. special tokens: find the spans of the text that are control tokens (the caller decides);
-2. split: cut the text between them into pieces by a pattern;
+1. special tokens: find the spans of the text that become control tokens (the caller decides which
+may);
+2. split: cut the text between special tokens into pieces by a pattern;
 3. merge: turn a piece into bytes, and merge neighboring tokens by rank until none can;
 4. look-up: replace each token by its id.
 
-The tests compare the two engines. This one is slow (the merge looks at every pair again after each
-step), and needs the package `regex`.
+The tests compare the two engines. The readable engine is slow (the merge looks at every pair again
+after each step), and needs the package `regex`.
 
 The fast engine's patterns have the meaning of Rust's regex engines with Unicode 16. Here `regex`
 does the matching, and `_translate` and `_STAND_INS` even out the differences that matter to
@@ -68,7 +69,7 @@ def merge(piece: bytes, ranks: dict[bytes, int]) -> list[bytes]:
     >>> merge(b"abab", {b"a": 0, b"b": 1, b"ab": 2})
     [b'ab', b'ab']
     """
-    if piece in ranks:  # even if merging would never make the token
+    if piece in ranks:  # Even if merging would never produce the token.
         return [piece]
     *_, tokens = merge_steps(piece, ranks)
     return tokens
@@ -92,7 +93,7 @@ def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[list[bytes]]:
 
 
 def _search_names(names: Iterable[str]) -> regex.Pattern[str]:
-    """Compiles a pattern that finds the leftmost of `names`, and of several there the longest."""
+    """Compiles a pattern that finds the leftmost and longest of `names`."""
     longest_first = sorted(names, key=len, reverse=True)
     return regex.compile("|".join(map(regex.escape, longest_first)) or r"(?!)")
 
@@ -132,7 +133,7 @@ class Encoding:
         for special, id in special_tokens.items():
             if id in self._bytes_of:
                 raise ValueError(f"{name}: the id {id} of {special!r} is the rank of a token")
-        # Two names may share an id (o200k_harmony has such a pair); it decodes to the first.
+        # Two names may share an id, as in o200k_harmony; the id decodes to the first name.
         names = {id: special.encode() for special, id in reversed(special_tokens.items())}
         self._bytes_of |= names
         self.max_token_value: int = max(self._bytes_of)
@@ -157,7 +158,7 @@ class Encoding:
             raise ValueError(f"text contains disallowed special token {found[0]!r}")
         ids: list[int] = []
         position = 0
-        # Names that are not allowed are searched for too: they are text, but an allowed name may
+        # Names that are not allowed are also searched for: they are text, but an allowed name may
         # begin inside them (hence `overlapped`).
         for found in _search_names(every).finditer(text, overlapped=True):
             if found[0] in allowed and found.start() >= position:
@@ -177,7 +178,7 @@ class Encoding:
         return [text[m.start() : m.end()] for m in matches if m.end() > m.start()]
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """Decodes `tokens` to text; bytes that are not UTF-8 are treated as `errors` says."""
+        """Decodes `tokens` to text; `errors` decides the treatment of bytes that are not UTF-8."""
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
@@ -195,7 +196,7 @@ class Encoding:
         return unicodedata.normalize(self._normalization, text) if self._normalization else text
 
     def _encode_part(self, text: str) -> list[int]:
-        """Encodes text without special tokens, as a whole text for the pattern."""
+        """Encodes text between special tokens; the pattern sees this text on its own."""
         tokens = [
             token for piece in self.split(text) for token in merge(piece.encode(), self._ranks)
         ]

@@ -24,13 +24,13 @@ _lock = threading.RLock()
 # The encodings made so far, by name.
 ENCODINGS: dict[str, Encoding] = {}
 
-# The constructors of all encodings. Programs read it, add to it and replace it. It is filled when
-# it is first read (see `__getattr__`): the package's own encodings do not need the plugins, which
-# may be slow to import or broken.
+# The constructors of all encodings. Programs read, extend and replace this dict. It is filled on
+# first access (see `__getattr__`): the package's own encodings do not need the plugins, which may
+# be slow to import or broken.
 ENCODING_CONSTRUCTORS: _Constructors | None
 
-# tiktoken's own plugin, which fetches files from the network. The encodings of this package with
-# the same names replace its encodings.
+# tiktoken's own plugin, which fetches files from the network. This package's encodings of the same
+# names replace the plugin's.
 _REPLACED_PLUGIN = "tiktoken_ext.openai_public"
 
 
@@ -112,7 +112,7 @@ def _make(name: str) -> Encoding:
     constructors = _known_constructors()
     if constructors is None:
         constructors = dict(BUILTIN) if name in BUILTIN else _find_constructors()
-    # A program that replaces the contents of the dict by tiktoken's constructors still gets the
+    # A program that replaces the contents of the dict with tiktoken's constructors still gets the
     # package's own encodings, which need no network.
     constructor = constructors.get(name, BUILTIN.get(name))
     if name in BUILTIN and getattr(constructor, "__module__", None) == _REPLACED_PLUGIN:
@@ -137,7 +137,7 @@ def _unknown(name: str) -> str:
 
 
 def list_encoding_names() -> list[str]:
-    """Returns the names that `get_encoding` takes: the package's, then the plugins'.
+    """Returns the names that `get_encoding` takes: first the package's, then the plugins'.
 
     >>> list_encoding_names()[:3]
     ['gpt2', 'r50k_base', 'p50k_base']
@@ -150,8 +150,8 @@ def _new_lock() -> None:
     _lock = threading.RLock()
 
 
-# A thread that held the lock does not exist in a forked child.
+# In a forked child, the thread that held the lock does not exist.
 after_fork(_new_lock)
 
-# Encodings from here are pickled as their names.
+# Encodings of the registry are pickled by name.
 name_encodings(ENCODINGS, get_encoding)

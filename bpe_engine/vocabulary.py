@@ -57,7 +57,7 @@ def make_encoding(
     special_tokens: Mapping[str, int],
     normalization: str | None = None,
 ) -> Encoding:
-    """Makes an `Encoding`; see there for the arguments and errors."""
+    """Makes an `Encoding`, with the arguments and errors of that class."""
     return Encoding(
         name,
         pat_str=pattern,
@@ -91,7 +91,7 @@ def token_splits(ranks: Mapping[bytes, int]) -> dict[bytes, tuple[bytes, bytes]]
 def count_tokens(encoding: Encoding, texts: list[str]) -> tuple[list[int], dict[int, int]]:
     """Returns the number of tokens of each text, and the count of each id in all texts.
 
-    Special tokens are not recognized. Other threads can run meanwhile.
+    Special tokens are not recognized. Other threads can run during the call.
 
     >>> import bpe_engine
     >>> count_tokens(bpe_engine.get_encoding("gpt2"), ["hello world", "world"])

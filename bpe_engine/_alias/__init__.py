@@ -1,10 +1,10 @@
 """Makes this package importable as `tiktoken`.
 
 Once ``sys.modules["tiktoken"]`` is this package, ``import tiktoken.load`` would load a second copy
-of `load`, with another `Encoding` and another registry. A finder makes both names lead to the same
-module. If tiktoken is not installed, a second finder, at the end of ``sys.meta_path``, provides the
-rest of its distribution: the plugin `tiktoken_ext.openai_public` and the version. Both finders do
-nothing unless `tiktoken` is this package.
+of `load`, with its own `Encoding` and registry. A finder maps both names to the same module. If
+tiktoken is not installed, a second finder, at the end of ``sys.meta_path``, provides the rest of
+its distribution: the plugin `tiktoken_ext.openai_public` and the version. Both finders act only
+while `tiktoken` is this package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    # The import system needs only the methods, and importing `importlib.abc` takes 5 ms.
+    # The import system needs the methods alone; importing `importlib.abc` takes 5 ms.
     Loader = MetaPathFinder = object
 
 __all__ = ["install", "uninstall"]
@@ -42,7 +42,7 @@ class _Loader(Loader):
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has just overwritten this with the alias's spec.
+        # The import system has just overwritten `__spec__` with the alias's spec.
         module.__spec__ = self._spec
 
 
@@ -77,7 +77,7 @@ class _NamespaceLoader(Loader):
     """Loads `tiktoken_ext` where no plugin is installed."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """Leaves the creation of the module to the import system."""
+        """Lets the import system create the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         module.__path__ = _PluginFolders()  # type: ignore[assignment]
@@ -97,10 +97,10 @@ class _DistributionFinder(MetaPathFinder):
         return None
 
     def find_distributions(self, context: Any = None) -> Iterable[Any]:
-        """Finds the distribution for `importlib.metadata`, by name or among all."""
+        """Finds the distribution for `importlib.metadata`, by name, or as one of all."""
         if not _is_ours(sys.modules.get(_ALIAS)):
             return []
-        # Needs importlib.metadata, which is slow to import; the caller has imported it.
+        # Imports importlib.metadata, which is slow, but the caller has imported it.
         from .distribution import find
 
         return find(getattr(context, "name", None))
@@ -119,7 +119,7 @@ def _is_watching(kind: type) -> bool:
 
 
 def watch() -> None:
-    """Puts one finder first in ``sys.meta_path`` and the other last, once."""
+    """Puts one finder first in ``sys.meta_path`` and the other last, unless both are there."""
     if not _is_watching(_Finder):
         sys.meta_path.insert(0, _Finder())
     if not _is_watching(_DistributionFinder):
@@ -140,15 +140,15 @@ def install() -> None:
 
     Call it before importing libraries that import tiktoken: modules that have imported tiktoken
     keep it. If tiktoken is not installed, ``import tiktoken_ext.openai_public`` and
-    ``importlib.metadata.version("tiktoken")`` work too: the version is the one that this package
-    is compatible with.
+    ``importlib.metadata.version("tiktoken")`` work too: the version is the tiktoken version that
+    this package is compatible with.
 
-    Warns if tiktoken has been imported already: an encoding that it made is no instance of
-    ``tiktoken.Encoding`` any more, and cannot be pickled. `uninstall` undoes the replacement.
+    Warns if tiktoken has been imported already: its encodings are then no longer instances of
+    ``tiktoken.Encoding``, and cannot be pickled. `uninstall` undoes the replacement.
 
-    `Encoding` then answers as tiktoken's class: its module is ``tiktoken.core``, by which programs
-    tell tokenizers apart. Pickles that are written from then on have this name, too: tiktoken reads
-    them, unless text is normalized, and so does a process that calls `install`.
+    `Encoding` then passes for tiktoken's class: its ``__module__`` is ``tiktoken.core``, which
+    programs check. Later pickles have this name, too: tiktoken can read them unless the encoding
+    normalizes text, and so can any process that calls `install`.
 
     >>> import bpe_engine
     >>> bpe_engine.install()

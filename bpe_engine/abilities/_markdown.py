@@ -12,7 +12,7 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 
 
 class Whole:
-    """Spans of a Markdown text that chunks keep whole.
+    """Finds the spans of a Markdown text that chunks keep whole.
 
     >>> text = "one\\n\\n# Two\\n\\nthree\\n```\\ncode\\n```\\n"
     >>> whole = Whole(text)

@@ -37,10 +37,10 @@ class Alignment:
     b_splits: npt.NDArray[np.int64]
     #: Byte range of each group, end exclusive, in the UTF-8 of the text as given.
     spans: npt.NDArray[np.int64]
-    #: Indices of `a_ids` without a span in the text, such as given ids that decode to nothing; each
-    #: belongs to the group of the next token.
+    #: Indices of the ids in `a_ids` that have no span in the text, such as ids that decode to
+    #: nothing; each belongs to the group of the next token.
     a_unplaced: npt.NDArray[np.int64]
-    #: Indices of `b_ids` without a span in the text.
+    #: Indices of the ids in `b_ids` that have no span in the text.
     b_unplaced: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -60,9 +60,9 @@ def align(
 ) -> Alignment:
     """Groups the tokens of two tokenizers that cover the same bytes of a text. Needs numpy.
 
-    Spans are those of ``encode_with_offsets(text, unit="bytes")`` in the text as given, also under
-    a normalizer or a prefix space; tokens of a SentencePiece ``.model`` cover all bytes they come
-    from.
+    Spans are those of ``encode_with_offsets(text, unit="bytes")`` in the text as given, whether or
+    not the tokenizer normalizes text or adds a prefix space; tokens of a SentencePiece ``.model``
+    cover all of their source bytes.
 
     Args:
         a, b: Tokenizers of any class.
@@ -75,7 +75,7 @@ def align(
     Raises:
         TypeError: `a` or `b` is not a tokenizer, or `text` not a str.
         ValueError: Given ids do not decode to the text, or the text has a disallowed name.
-        KeyError: A given id is not a token's.
+        KeyError: A given id has no token.
 
     >>> import bpe_engine
     >>> gpt2, o200k = (bpe_engine.get_encoding(name) for name in ("gpt2", "o200k_base"))
@@ -98,7 +98,7 @@ def align(
     return Alignment(of_a, of_b, a_splits, b_splits, spans, a_unplaced, b_unplaced)
 
 
-#: Ids of a text with the byte span of each; the same with group ends.
+#: Ids of a text and the byte span of each; the second type adds group ends.
 _Placed = tuple[Any, Any]
 _Side = tuple[Any, Any, Any]
 
@@ -123,11 +123,11 @@ def _placed(tokenizer: Pipeline, names: Any, text: str, ids: Sequence[int] | Non
 def _cuts(spans: Any) -> tuple[Any, Any, Any]:
     """Returns the byte boundaries that no token of a sequence crosses.
 
-    The tokens before a cut end at or before it, and all others begin at or after it. Tokens without
-    a span come after a cut, but before the last one.
+    Every token before a cut ends at or before the cut, and every other token begins at or after the
+    cut. Tokens without a span come after a cut, but before the last cut.
 
     Returns:
-        The first and the last byte at which each cut can be, and the number of tokens before it.
+        The first and the last possible byte of each cut, and the number of tokens before the cut.
     """
     import numpy as np
 
@@ -145,14 +145,14 @@ def _groups(a: _Placed, b: _Placed) -> tuple[_Side, _Side, Any]:
     """Groups the tokens of two sequences at the cuts of both.
 
     Returns:
-        For each sequence its ids, the ends of groups in them, the indices of ids without a span,
+        For each sequence: the ids, the end of each group, and the indices of ids without a span;
         and the byte range of each group.
     """
     import numpy as np
 
     sides = (a, b)
     cuts = [_cuts(spans) for _, spans in sides]
-    # Not `union1d`, which imports a module of numpy: a fork meanwhile would wait for the import.
+    # Avoids `union1d`, whose import of a numpy module could hang a process forked meanwhile.
     places = np.sort(np.concatenate([cuts[0][0], cuts[1][0]]))
     places = places[np.diff(places, prepend=-1) > 0]
     numbers = [np.searchsorted(low, places, "right") - 1 for low, _, _ in cuts]

@@ -15,16 +15,16 @@ __all__ = ["ChunkSpan", "EncodedChunk"]
 
 Names = Literal["all"] | Collection[str]
 
-#: Patterns of chunk ends by preference: paragraph; line or sentence; word. Spaces go with the text
-#: after them, as in tokens, and line ends with the text before them.
+#: Patterns of chunk ends by preference: paragraph; line or sentence; word. Spaces belong to the
+#: text after them, as in tokens, and line ends to the text before them.
 _ENDS = (
     re.compile(r"\n[^\S\n]*\n\s*"),
     re.compile(r"\n|[.!?…؟।۔][\"'”’»)\]]*(?=[^\S\n])|[。！？｡][”’」』）]*"),
     re.compile(r"\S(?=\s)"),
 )
 
-#: Characters of a window per token of a chunk, and the margin after it: characters that
-#: normalization rewrites together stay together.
+#: Characters of the window per token of a chunk, and of the margin after the window, which keeps
+#: characters together that normalization rewrites together.
 _WINDOW, _MARGIN = 8, 64
 
 
@@ -35,12 +35,12 @@ class ChunkSpan(NamedTuple):
     start: int
     #: Index after the last character.
     end: int
-    #: Number of tokens of the chunk encoded alone.
+    #: Number of tokens if the chunk is encoded on its own.
     tokens: int
 
 
 class EncodedChunk(NamedTuple):
-    """A chunk of a text, ``text[start:end]``, with the ids that it encodes to alone."""
+    """A chunk of a text, ``text[start:end]``, with the ids of the chunk encoded on its own."""
 
     #: Index of the first character.
     start: int
@@ -130,7 +130,7 @@ def _preferred(
             most = _reach(longest, text, start, max_tokens * _WINDOW, margin)
         if most <= reached:
             if start < reached:
-                start = reached  # The overlap leaves no room for new text.
+                start = reached  # The overlap would leave no room for new text.
             else:
                 # No token ends at a chunk boundary: up to here, `first` splits tokens. `longest`
                 # would read the whole window again for each chunk.
@@ -159,8 +159,8 @@ def _preferred(
 
 
 def _reach(cut: Callable[[str], int], text: str, start: int, window: int, margin: int) -> int:
-    """Returns the end of the chunk that begins at `start`, found by `cut` in a growing window:
-    first `window` characters and the `margin` after them.
+    """Finds the end of the chunk that begins at `start`: applies `cut` to a growing window, at
+    first `window` characters, and `margin` characters more.
     """
     window += margin
     while True:

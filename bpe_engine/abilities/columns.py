@@ -93,14 +93,14 @@ def is_string_view(pa: Any, kind: Any) -> bool:
 
 def _is_arrow(texts: Any) -> bool:
     if str(getattr(texts, "dtype", "")) == "object":
-        return False  # A pandas column of Python objects.
+        return False  # Already a pandas column of Python objects.
     exports = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
     return exports or has_arrow_array(texts)
 
 
 def has_arrow_array(column: Any) -> bool:
-    """True for a column of pandas 2 that exports no Arrow while the array inside does:
-    ``pyarrow.array(column)`` makes one."""
+    """True for a pandas 2 column that does not export Arrow data although its inner array does:
+    ``pyarrow.array(column)`` converts the column."""
     return hasattr(getattr(column, "array", None), "__arrow_array__")
 
 
@@ -109,7 +109,7 @@ def _chunks(column: Any) -> list[Any] | None:
     try:
         import pyarrow as pa
     except ImportError:
-        # Without pyarrow, the column comes from another package and is iterable.
+        # Without pyarrow, the column is of another package, and can be iterated.
         return None
     if isinstance(column, (pa.Table, pa.RecordBatch)):
         raise TypeError(_ONE_COLUMN)
@@ -127,8 +127,8 @@ def _chunks(column: Any) -> list[Any] | None:
 def _as_strings(pa: Any, column: Any) -> Any:
     types = pa.types
     if types.is_string(column.type) or types.is_large_string(column.type):
-        return column  # The bindings check these against their buffers, row by row.
-    # pyarrow converts unchecked: false views and indices would read other memory.
+        return column  # The bindings check each row against the buffers.
+    # pyarrow converts without checks: wrong views and indices would read other memory.
     column.validate(full=True)
     if isinstance(column.type, pa.BaseExtensionType):
         return _as_strings(pa, column.cast(column.type.storage_type))
@@ -139,7 +139,7 @@ def _as_strings(pa: Any, column: Any) -> Any:
 
         return _as_strings(pa, pyarrow.compute.run_end_decode(column))
     if types.is_null(column.type):
-        # The first null is an error, so memory for a huge null array is never allocated.
+        # The first null raises, so one row is enough; a huge array of nulls is never allocated.
         return column.slice(0, 1).cast(pa.string())
     if types.is_struct(column.type):
         raise TypeError(_ONE_COLUMN)

@@ -1,4 +1,4 @@
-"""`TokenTrie` and `Healed`: tokens compatible with the next bytes."""
+"""`TokenTrie` and `Healed`: which tokens are compatible with the next bytes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SHOWN = 60
 class TokenTrie:
     """The tokens of a tokenizer sorted by their bytes, built once.
 
-    Bytes come from the token table: the text that an id adds after others. Control tokens, the
-    token for unknown text and ids without a token are never found.
+    Bytes are those of the token table: the text that an id adds after other ids. Control tokens,
+    the token for unknown text and ids without a token are never found.
 
     >>> import bpe_engine
     >>> trie = bpe_engine.TokenTrie(bpe_engine.get_encoding("gpt2"))
@@ -65,8 +65,8 @@ class TokenTrie:
 
         Args:
             rest: The bytes; with none, every ordinary token is compatible.
-            out: An array of int32 to write to, or another buffer, with at least `words` words. By
-                default a new one.
+            out: An int32 array or other buffer of at least `words` words to write to; by default a
+                new array.
 
         Returns:
             The array. Bit ``id % 32`` of word ``id // 32`` is set if the token may come next: the
@@ -114,7 +114,7 @@ class Healed:
     @classmethod
     def of_rests(cls, tokenizer: _core.Pipeline, rests: Iterable[bytes]) -> Healed:
         """Returns a prompt without ids whose next tokens must begin with one of `rests`, such as
-        the `Healed.rests` of another process.
+        `Healed.rests` from another process.
 
         Args:
             tokenizer: A tokenizer of any class with the vocabulary of the prompt.
@@ -144,9 +144,9 @@ class Healed:
 
     @property
     def rests(self) -> list[bytes]:
-        """Every byte string that the next tokens may begin with: `rest`, and variants with another
-        last character where later text may change that character, as a mark does under NFC. Empty
-        once the prompt is done."""
+        """Every byte string that the next tokens may begin with: `rest`, and variants with a
+        different last character if later text may change that character, as a combining mark does
+        under NFC. Empty once the prompt is done."""
         return self._native.rests()
 
     @property
@@ -211,11 +211,11 @@ class Healed:
 
 
 class Followed:
-    """A prompt and the ids after it, which mostly grow from call to call."""
+    """Follows a prompt through calls whose ids mostly extend those of the call before."""
 
     def __init__(self, healed: Healed):
         self._start, self._state = healed, healed.fork()
-        #: Ids consumed by the state.
+        #: Ids that `self.state` has consumed.
         self.taken: list[int] = []
 
     def after(self, ids: list[int]) -> Healed:
@@ -235,7 +235,7 @@ class Followed:
 
 
 def refused(healed: Healed, width: int) -> npt.NDArray[np.bool_]:
-    """Returns a bool mask of the forbidden next ids, for a row of `width` scores."""
+    """Returns a bool mask, True for each forbidden next id, for a row of `width` scores."""
     np = numpy_for("heal", "encode")
     words = np.zeros(max(healed.words, -(-width // 32)), np.int32)
     bits = np.unpackbits(healed.allowed(words).astype("<i4").view(np.uint8), bitorder="little")

@@ -1,5 +1,5 @@
-"""Tokenizers for corpora: ordinary text becomes no special token, and messages name special
-tokens."""
+"""Tokenizers for corpora, which never encode text as special tokens, and messages about unknown
+names."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ AnyTokenizer = Encoding | Tokenizer
 
 
 def for_text(tokenizer: Tokenizer) -> Tokenizer:
-    """Returns a copy of a tokenizer whose ordinary text never becomes a special token, as ``</s>``
-    does in Unigram models; such tokens are dropped as in segments."""
+    """Returns a copy of a tokenizer whose ordinary text never becomes a special token, such as
+    ``</s>`` in Unigram models, where these tokens are dropped as in segments."""
     kept = copy.copy(tokenizer)
     kept._keeps_out_control = True
     return kept
@@ -30,7 +30,7 @@ def special_ids(tokenizer: AnyTokenizer) -> dict[str, int]:
 
 
 def unknown_special(tokenizer: AnyTokenizer, name: str) -> str:
-    """Returns the message about a name that is not a special token, with similar ones.
+    """Returns the error message for a name that is not a special token, with similar names.
 
     >>> from bpe_engine import get_encoding
     >>> unknown_special(get_encoding("gpt2"), "<endoftext>")

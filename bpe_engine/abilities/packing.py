@@ -102,7 +102,7 @@ def pack_inputs(
     words = np.full((rows, width), pad, np.int32)
     types = np.zeros((rows, width), np.int32)
     words[:, 0] = start
-    # Start of the next segment in each row.
+    # Column where the next segment starts, for each row.
     begin = np.ones(rows, np.int64)
     row_starts = np.arange(rows) * width
     for number, batch in enumerate(batches):
@@ -129,8 +129,8 @@ def pack_causal(
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Packs documents or conversations into rows for training a causal language model.
 
-    Each goes into the fullest row that still takes it, the longest first. One that is longer than a
-    row is cut into pieces.
+    The longest document comes first; each goes into the fullest row that still has room. A document
+    longer than a row is cut into pieces.
 
     Args:
         rows: The ids of each document: a `TokenBatch`, lists of ids, or a matrix.
@@ -141,7 +141,7 @@ def pack_causal(
 
     Returns:
         ``int64[rows, seq_length]`` each: ``input_ids``; ``labels``, the ids to learn and -100 for
-        others, for padding and for the first id of a document or piece, which has nothing before it;
+        others, for padding and for the first id of a document or piece, which has no context;
         ``attention_mask``, 1 before padding; ``position_ids``, which begin at 0 in each document,
         so that kernels for variable lengths keep documents apart.
 
@@ -206,14 +206,14 @@ def best_fit(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Packs pieces, the longest first, each into the fullest row with room for it.
 
-    Pieces of one length come in their order, and so do rows with the same room.
+    Ties between pieces of one length, or rows with the same room, keep their order.
 
     Args:
         lengths: The lengths of pieces, 1 to `room`.
         room: The length of a row.
 
     Returns:
-        The pieces row by row, and where each row ends among them.
+        The indices of the pieces row by row, and the end of each row in them.
 
     >>> import numpy as np
     >>> order, ends = best_fit(np.array([3, 6, 2, 4, 1]), 8)
@@ -224,7 +224,7 @@ def best_fit(
 
     by_length = np.argsort(-lengths, kind="stable")
     row_of = np.empty(len(lengths), np.int64)
-    # Rows by remaining room, in order, and a bit for each room in use.
+    # Rows by remaining room, oldest first; `present` has a bit for each room with rows.
     rows: dict[int, deque[int]] = {}
     present = count = 0
     for piece, size in zip(by_length.tolist(), lengths[by_length].tolist()):
@@ -247,9 +247,9 @@ def _round_robin(sizes: Any, budget: int) -> Any:
     """Returns the number of ids to keep of each segment; `sizes` and the result are ``int64[rows,
     segments]``.
 
-    From the smallest segment to the largest, a segment is kept whole while it fits an equal share
-    of the rest. Larger segments get that share; the remainder of the division goes to them one id
-    each, in order.
+    Segments are kept whole from the smallest on, while the segment fits an equal share of the
+    remaining budget. Larger segments get that share; the remainder of the division is given out in
+    order, one id each.
     """
     import numpy as np
 
@@ -259,7 +259,7 @@ def _round_robin(sizes: Any, budget: int) -> Any:
     left = np.full(rows, budget, np.int64)
     share = np.full(rows, np.iinfo(np.int64).max)
     extra = np.zeros(rows, np.int64)
-    is_open = np.ones(rows, bool)  # All segments so far fitted.
+    is_open = np.ones(rows, bool)  # True for rows in which all segments so far fit.
     for place in range(count):
         equal, rest = np.divmod(left, count - place)
         too_large = is_open & (sorted_sizes[:, place] > equal)
@@ -272,7 +272,7 @@ def _round_robin(sizes: Any, budget: int) -> Any:
 
 
 def _waterfall(sizes: Any, budget: int) -> Any:
-    """Fills segments from left to right; arguments as in `_round_robin`."""
+    """Like `_round_robin`, but fills the segments from left to right."""
     import numpy as np
 
     before = np.cumsum(sizes, axis=1) - sizes
@@ -310,7 +310,7 @@ def _batch(segment: Any, place: int) -> TokenBatch:
 
 
 def _batch_of_rows(segment: Any, place: int) -> TokenBatch:
-    # Ragged tensors of other packages: tensorflow's, torch's, pyarrow's.
+    # Ragged tensors of tensorflow, torch and pyarrow.
     for name in ("to_list", "to_pylist", "tolist"):
         if callable(getattr(segment, name, None)):
             segment = getattr(segment, name)()

@@ -23,7 +23,7 @@ _LARGEST_INT64 = 2**63 - 1
 class TokenBatch:
     """Rows of token ids, concatenated in one array.
 
-    Returned by `Encoding.encode_batch_to_numpy`. Slices and rows share its memory. Needs
+    Returned by `Encoding.encode_batch_to_numpy`. Slices and rows share the batch's memory. Needs
     numpy.
 
     Args:
@@ -52,7 +52,7 @@ class TokenBatch:
 
     @classmethod
     def _of(cls, values: npt.NDArray[np.uint32], row_splits: npt.NDArray[np.int64]) -> TokenBatch:
-        """Makes a batch from valid arrays, unchecked."""
+        """Makes a batch from arrays known to be valid."""
         self = cls.__new__(cls)
         self._values, self._row_splits = values, _read_only(row_splits)
         return self
@@ -96,7 +96,7 @@ class TokenBatch:
     def __getitem__(self, index: slice | Sequence[int]) -> TokenBatch: ...
 
     def __getitem__(self, index: Any) -> Any:
-        """Returns a row; or for a slice, a list of row numbers or an array of bool, a batch."""
+        """Returns a row for an int; a batch for a slice, row numbers or an array of bool."""
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step == 1:
@@ -154,7 +154,7 @@ class TokenBatch:
         [[1, 2], [4]]
         """
         np = _numpy()
-        # A row is never longer than all ids.
+        # No row is longer than the whole batch.
         most = min(whole_number("max_length", max_length), len(self._values))
         lengths = np.minimum(self.lengths, most)
         is_left = _is_left(side)
@@ -172,7 +172,7 @@ class TokenBatch:
 
         Args:
             length: The number of columns; by default, the length of the longest row.
-            id: The padding. It may be negative, such as -100 for labels.
+            id: The padding id; may be negative, such as -100 for labels.
             side: The end of a row to pad.
 
         Returns:
@@ -245,7 +245,7 @@ class TokenBatch:
 
         Args:
             large: False for a ``ListArray``, whose 32-bit offsets are copied; True for a
-                ``LargeListArray``, which shares `row_splits` too. By default False, unless there
+                ``LargeListArray``, which also shares `row_splits`. By default True only if there
                 are too many values for 32 bits.
 
         Raises:
@@ -259,7 +259,7 @@ class TokenBatch:
         fits = len(self._values) < 2**31
         if not fits and large is False:
             raise ValueError(f"a ListArray cannot have {len(self._values)} values; pass large=True")
-        # pyarrow trusts the splits, and a caller may have made them writable.
+        # pyarrow trusts the splits, and the caller may have changed them meanwhile.
         _check_splits(self._row_splits, len(self._values))
         splits, kind = self._row_splits, pa.large_list(pa.uint32())
         if not large and fits:
@@ -341,7 +341,7 @@ def _integers(name: str, values: Any) -> Any:
     if array.size == 0 and array.ndim == 1:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        # numpy makes objects of Python ints over 64 bits.
+        # Python ints over 64 bits make numpy choose dtype object.
         raise TypeError(f"{name} must be integers of 64 bits or fewer, not {array.dtype}")
     if array.ndim != 1:
         raise TypeError(f"{name} must have one dimension, not {array.ndim}")

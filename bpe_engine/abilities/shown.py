@@ -25,7 +25,7 @@ class ShownToken(NamedTuple):
     id: int
     #: Bytes of the token.
     token: bytes
-    #: Characters that begin in the token; "" for a token inside or at the end of a character.
+    #: Characters that begin in the token; "" if the token only continues a character.
     text: str
     #: Character range, end exclusive.
     start: int
@@ -40,8 +40,8 @@ class ShownToken(NamedTuple):
 class ShownTokens:
     """The tokens of a text: colored chips in a notebook, text between bars elsewhere.
 
-    A space is ``·`` and a line end ``⏎``. A character that tokens cut is shown once, in its first
-    token; ``‥`` stands for the others. Made by `Encoding.show`.
+    A space is ``·`` and a line end ``⏎``. A character split between tokens is shown in the first of
+    them; the others show ``‥``. Made by `Encoding.show`.
     """
 
     def __init__(self, name: str, tokens: list[ShownToken]):
@@ -78,8 +78,8 @@ class ShownTokens:
 
 
 def place_tokens(tokens: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
-    r"""Returns the text of tokens, with a surrogate for each invalid byte, and the character span
-    of each token.
+    r"""Decodes tokens, with a surrogate for each invalid byte; also returns the character span of
+    each token.
 
     >>> place_tokens([b"a\xc3", b"\xa9", b"\xff"])
     ('aé\udcff', [(0, 2), (1, 2), (2, 3)])
@@ -103,7 +103,7 @@ def shown_tokens(
     spans: list[tuple[int, int]],
     special: Collection[int],
 ) -> list[ShownToken]:
-    """Returns tokens with the characters that begin in each."""
+    """Returns the tokens, each with the characters that begin in it."""
     made = []
     reached = 0
     for place, (id, token, (start, end)) in enumerate(zip(ids, tokens, spans)):

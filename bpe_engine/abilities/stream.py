@@ -19,9 +19,8 @@ class StreamDecoder:
     as U+FFFD for each byte, even bytes of valid characters: with ``errors="replace"`` such a run is
     held back until it ends.
 
-    The ids before the stream can be given as `prompt`. Their text is not part of the stream. But a
-    character that the prompt begins and the stream completes belongs to the stream; if the stream
-    does not complete it, nothing of it is returned.
+    `prompt` can give the ids before the stream. Their text is not returned, except for a last
+    character that the prompt begins and the stream completes.
 
     Args:
         tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, in its
@@ -48,11 +47,11 @@ class StreamDecoder:
         self._engine = tokenizer
         self._errors = errors
         self._skipped = skipped
-        # Text of U+FFFD where bytes are not decoded together.
+        # Splits ids where U+FFFD replaces bytes that are not decoded together.
         self._runs = self._engine._byte_runs if errors == "replace" else None
-        # The first ids, until they yield text: decoding may drop their leading space.
+        # The first ids, until they decode to text, whose leading space the decoder may drop.
         self._first: list[int] | None = []
-        # Ids whose text later ids may change, and how many leading ones belong to the prompt.
+        # Ids whose text may change with later ids, and how many of them belong to the prompt.
         self._waiting: list[int] = []
         self._known = 0
         # Bytes of an incomplete character; true if the prompt began the character.
@@ -93,7 +92,7 @@ class StreamDecoder:
         return text
 
     def _listed(self, tokens: int | Sequence[int]) -> list[int]:
-        # Arrays of numpy have an index and a length, its integers an index only.
+        # numpy's arrays have `__index__` and `__len__`, its integers only `__index__`.
         is_one = hasattr(tokens, "__index__") and not hasattr(tokens, "__len__")
         return [tokens] if is_one else listed(tokens)  # type: ignore[arg-type,list-item]
 
@@ -101,7 +100,7 @@ class StreamDecoder:
         return [id for id in ids if id not in self._skipped] if self._skipped else ids
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
-        """Returns the kept ids, cut at boundaries between independently decoded bytes."""
+        """Returns the ids without skipped ones, cut where the bytes are decoded independently."""
         if self._runs == "whole" or not self._skipped:
             return [self._shown(ids)]
         parts: list[list[int]] = [[]]
@@ -117,7 +116,7 @@ class StreamDecoder:
         if self._runs is not None:
             *ended, last = self._parts(ids)
             if ended:
-                self._engine._settled(ids)  # Raises for anything but an id before one is consumed.
+                self._engine._settled(ids)  # Raises for an invalid id before any is consumed.
             before = [self._settled(part, final=True) for part in ended]
             return b"".join([*before, self._settled(last, final=False)])
         ids = self._shown(ids)
@@ -129,7 +128,7 @@ class StreamDecoder:
         return data
 
     def _settled(self, ids: list[int], final: bool) -> bytes:
-        """Returns the text of ids that no later id changes, and holds the others back."""
+        """Returns the bytes that later ids cannot change, and holds the other ids back."""
         if self._runs == "whole" and not final and not self._engine._settled(ids):
             self._waiting += ids
             return b""
@@ -158,7 +157,7 @@ class StreamDecoder:
 
 
 def _unfinished(data: bytes, errors: str) -> bytes:
-    """Returns the bytes at the end of `data` that more bytes may complete to a character."""
+    """Returns the incomplete character at the end of `data`, if any."""
     for length in (3, 2, 1):
         tail = data[-length:]
         if len(tail) == length and _first_character(tail, errors) == 0:
@@ -189,6 +188,5 @@ def _first_character(data: bytes, errors: str) -> int:
     return length
 
 
-# Second-byte ranges narrower than a continuation byte's: no overlong forms, surrogates or code
-# points above U+10FFFF.
+# Second-byte ranges that exclude overlong forms, surrogates and code points above U+10FFFF.
 _SECOND_BYTE = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}

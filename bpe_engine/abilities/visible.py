@@ -19,7 +19,7 @@ __all__ = [
     "with_base",
 ]
 
-#: Sign for a character begun by an earlier token.
+#: Sign for a character that an earlier token begins.
 CONTINUED = "‥"
 
 #: Signs for whitespace, for people.
@@ -31,7 +31,7 @@ ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def with_base(text: str) -> str:
-    """Returns text for display alone: a leading combining mark gets a dotted circle."""
+    """Returns text for display on its own: puts a leading combining mark on a dotted circle."""
     return "◌" + text if unicodedata.category(text[:1] or " ").startswith("M") else text
 
 
@@ -44,7 +44,7 @@ def joins(text: str, place: int) -> bool:
 
 
 def visible(text: str, signs: Mapping[str, str] = ESCAPES) -> str:
-    """Makes all of `text` visible. With `ESCAPES`, different texts stay different.
+    """Makes all of `text` visible; with `ESCAPES`, distinct texts stay distinct.
 
     Invisible characters are escapes, and a combining mark at the start gets a dotted circle. A
     surrogate becomes the escape of the byte it represents.
@@ -65,7 +65,7 @@ def _is_seen(text: str, place: int, signs: Mapping[str, str]) -> bool:
 
 
 def _escape(character: str) -> str:
-    # Escapes with two hexadecimal digits are bytes of a character that a token splits.
+    # Two hexadecimal digits are reserved for the bytes of a character that a token splits.
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
@@ -82,14 +82,14 @@ def visible_bytes(token: bytes) -> str:
 
 
 def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
-    """Yields for each token whether it continues a character of the token before, and the characters
-    that begin in it, whole. Invalid bytes stay in their token.
+    """Yields for each token whether it continues a character of the token before, and the whole
+    characters that begin in the token. Invalid bytes stay in their token.
 
     >>> list(whole_characters([b"a \\xe6", b"\\xa0", b"\\xb9!", b"\\xff"]))
     [(False, b'a \\xe6\\xa0\\xb9'), (True, b''), (True, b'!'), (False, b'\\xff')]
     """
     source, ahead = iter(tokens), deque[bytes]()
-    taken = 0  # Number of bytes of later tokens shown by an earlier token.
+    taken = 0  # Number of upcoming bytes that an earlier token has already shown.
     while (token := ahead.popleft() if ahead else next(source, None)) is not None:
         shown, continued = token[taken:], taken > 0
         taken = max(taken - len(token), 0)
@@ -104,7 +104,7 @@ def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
 
 
 def _unfinished(token: bytes) -> tuple[int, int]:
-    """Returns the bytes of its last character that a token has, and the number it lacks."""
+    """Returns the bytes of an incomplete last character, and how many are missing."""
     for size, byte in enumerate(token[-1:-4:-1], 1):
         if byte & 0xC0 != 0x80:
             length = 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
@@ -122,7 +122,7 @@ def shorten(text: str, limit: int = 60) -> str:
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """Returns a number and its noun.
+    """Returns a count with its noun, such as "2 tokens".
 
     >>> plural(1, "word"), plural(2500, "word"), plural(0, "entry", "entries")
     ('1 word', '2,500 words', '0 entries')

@@ -1,9 +1,9 @@
-"""The command `bpe-engine`: turns text into tokens and back, and shows both.
+"""The command `bpe-engine`: turns text into tokens and back, and displays both.
 
 `app` has the commands, `group` their help and completion, `program` errors and the exit status,
 `options` the shared options, `streams` input and output, `printing` the encoding of output,
-`display` drawing on a terminal, and `tokens` what it draws. Every other module is a
-command. `group`, `program` and `printing` serve `vocab-tools`, too.
+`display` drawing on a terminal, and `tokens` the tokens to draw. Every other module is a command.
+`group`, `program` and `printing` serve `vocab-tools`, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits.
 
     The status is 0; 1 for bad input, or output that cannot be written; 2 for a bad command line, or
-    a file that is missing; 130 after Ctrl-C; 141 when the reader of the output has closed it.
+    a missing file; 130 after Ctrl-C; 141 when the reader of the output has closed it.
 
     Args:
         arguments: The words after the command's name; by default `sys.argv`.

@@ -75,7 +75,7 @@ def audit(
 
 
 class _Untried(click.ClickException):
-    """Raised when a template cannot be tried."""
+    """Raised if the template cannot be audited."""
 
     exit_code = 2
 

@@ -17,19 +17,19 @@ from . import options, streams
 from .group import VOCABULARY, Command
 from .printing import printable
 
-#: Rows of a table of the report.
+#: Maximum rows of each table in the report.
 _MOST_ROWS = 10
 
 
 class _Group(click.Group):
-    """A group whose arguments are inputs unless the first one names a command."""
+    """A group that treats its arguments as inputs unless the first names a command."""
 
     command_class: type[click.Command] | None = Command
     #: The nameless default command; its options are in the help of the group.
     one_step: click.Command | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # Commands in the order of work.
+        return list(self.commands)  # In the order of work.
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self.commands.get(cmd_name) if cmd_name else self.one_step
@@ -292,7 +292,7 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
 
 
 def _value(text: str) -> Any:
-    """Returns the JSON value of a string, or the string if it is not JSON."""
+    """Parses a string as JSON; returns a string that is not JSON unchanged."""
     try:
         return json.loads(text)
     except ValueError:

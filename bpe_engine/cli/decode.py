@@ -49,7 +49,7 @@ def decode(
     tokens = _parse_ids(source)
     try:
         if (file := tokenizer._unranked) is not None:
-            # The file's decoder drops unknown ids.
+            # Unknown ids raise here: the file's decoder would drop them.
             for id in tokens:
                 if file.id_to_token(id) is None:
                     raise KeyError(f"Invalid token for decoding: {id}")

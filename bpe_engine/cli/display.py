@@ -147,14 +147,14 @@ def describe(name: str) -> dict[str, Any]:
 
 def show_encodings(rows: Sequence[dict[str, Any]]) -> None:
     """Draws the table of encodings."""
-    # One line per row: a pipe gets the whole line, a narrow terminal truncates the models.
+    # One line per row: whole in a pipe, with the models truncated on a narrow terminal.
     console = _console("auto", None if sys.stdout.isatty() else 1000)
     table = Table(box=None, pad_edge=False, header_style="bold")
     headers = ("name", "tokens", "special", "max id", "models")
     cells = [[*map(str, list(row.values())[:4]), " ".join(row["models"])] for row in rows]
     for header, *column in zip(headers, *cells):
         justify: JustifyMethod = "right" if header in headers[1:4] else "left"
-        # The last column alone shrinks.
+        # Only the last column may shrink.
         width = None if header == headers[-1] else max(map(cell_len, (header, *column)))
         table.add_column(header, justify=justify, width=width, overflow="ellipsis")
     for row_cells in cells:

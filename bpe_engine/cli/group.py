@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     ParamType = click.ParamType[Any]
 else:
-    ParamType = click.ParamType  # `click.Group` is not generic in older versions.
+    ParamType = click.ParamType  # Older versions of click lack the generic `ParamType`.
 
 __all__ = [
     "VOCABULARY",
@@ -33,8 +33,7 @@ __all__ = [
     "complete_vocabulary",
 ]
 
-#: Shared options by their heading in the help. Options of one command alone come first, under
-#: "Options".
+#: Shared options by heading in the help. A command's own options come first, under "Options".
 _SECTIONS = {
     "Vocabulary": "encoding model ranks tokenizer base extra pattern pattern-regex special-token "
     "special-tokens nfc from to",
@@ -46,7 +45,7 @@ _HEADINGS = {name: heading for heading, names in _SECTIONS.items() for name in n
 
 
 class Command(click.Command):
-    """A command with options in sections of its help."""
+    """A command that lists its options in sections of the help."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], **{name: [] for name in _SECTIONS}}
@@ -142,7 +141,7 @@ def complete_vocabulary(
     names = complete_encoding(context, parameter, incomplete)
     if not names:
         return [CompletionItem(incomplete, type="file")]
-    # In bash, an item for files would replace the names.
+    # In bash, a completion item of type "file" would replace the names.
     return [*names, *map(CompletionItem, glob.glob(f"{glob.escape(incomplete)}*"))]
 
 
@@ -161,12 +160,12 @@ class _Vocabulary(ParamType):
         return complete_vocabulary(ctx, param, incomplete)
 
 
-#: A source for `bpe_engine.open_tokenizer`.
+#: The parameter type for an argument of `bpe_engine.open_tokenizer`.
 VOCABULARY = _Vocabulary()
 
 
 class Existing(click.Path):
-    """The path of a file or folder; the error for a missing one is the system's."""
+    """The path of a file or folder that exists, with the system's error for a missing path."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(exists=True, **options)

@@ -17,7 +17,7 @@ from .group import VOCABULARY, Existing, complete_encoding
 
 _DEFAULT = "o200k_base"
 
-# Suffixes of model names accepted without a remark: a date, a size, a published variant.
+# Suffixes of model names that need no remark: a date, a size, a published variant.
 _VARIANT = re.compile(
     r"[-.]?(\d|(mini|nano|pro|preview|latest|audio|realtime|search|transcribe|codex|chat|vision)\b)"
     r"|(turbo|instruct)(-\d|-preview|$)|:",
@@ -123,17 +123,17 @@ def allows_special(command: _Command) -> _Command:
 
 
 def reads_text(command: _Command) -> _Command:
-    """Adds the text to a command: arguments, --file or standard input."""
+    """Adds the input text to a command: from arguments, --file or standard input."""
     return with_options([TEXT, FILE, INPUT_ERRORS], command)
 
 
 def draws(command: _Command) -> _Command:
-    """Adds the options of a drawing to a command, which is called with `color` and `width`."""
+    """Adds the drawing options to a command, which is called with `color` and `width`."""
     return with_options(_LOOK, command)
 
 
 def with_options(options: Sequence[_Option], command: _Command) -> _Command:
-    """Adds options and arguments to a command, in their order."""
+    """Adds options and arguments to a command, in the given order."""
     for option in reversed(options):
         command = option(command)
     return command

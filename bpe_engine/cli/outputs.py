@@ -1,4 +1,4 @@
-"""Writes output files: each in one step, never overwriting unless asked to."""
+"""Writes output files atomically; overwrites only if asked to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 class OutputFiles:
     """The files that a command will write.
 
-    Create it before the work: a file that cannot be written is refused before hours are spent.
+    Create the object before the work, so that an unwritable file is refused before hours are spent.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OutputFiles:
                 _try(output, force)
 
     def write(self, contents: Mapping[str, bytes]) -> None:
-        """Writes outputs: all contents are on the disk before a file gets its name."""
+        """Writes outputs: syncs all contents to disk before renaming any file into place."""
         assert contents.keys() <= set(self.outputs)
         outputs = [output for output in self.outputs if output in contents]
         with contextlib.ExitStack() as undo:
@@ -68,8 +68,8 @@ class OutputFiles:
                 _put_in_place(output, written)
 
     def write_by(self, output: str, writer: Callable[[str], Result]) -> Result:
-        """Calls ``writer`` with a path to write the only output to, and returns what it returns:
-        for contents that may not fit into memory."""
+        """Calls ``writer`` with a path for the only output, and returns its result: for contents
+        that may not fit into memory."""
         assert self.outputs == [output]
         if is_special(output):
             with naming(output):
@@ -112,7 +112,7 @@ def _try(path: str, force: bool) -> None:
 
 
 def _new_file(path: str, undo: contextlib.ExitStack) -> str:
-    """Makes a new file in the folder of an output, which ``undo`` deletes, and returns its path."""
+    """Makes a new file in the folder of an output, to be deleted by ``undo``; returns its path."""
     target = _target(path)
     with naming(path):
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.")

@@ -73,7 +73,7 @@ def playground(link: str | None, sources: Sequence[str], port: int, opens: bool)
 
 
 def _state(link: str) -> str:
-    """Returns the view encoded in a shared link; the rest of the link is ignored."""
+    """Returns the view encoded in a shared link; the address before the view does not matter."""
     state = _STATE.fullmatch(link)
     if state is None or ("://" in link and "#" not in link):
         raise click.UsageError(

@@ -17,7 +17,7 @@ _OBEYED = re.compile(
 
 
 def printable(text: str) -> str:
-    """Returns text that is safe to print: control characters are escaped, lines stay lines.
+    """Returns text that is safe to print: control characters are escaped, line ends stay.
 
     >>> printable("a\\x1b[31mb\\n")
     'a\\\\x1b[31mb\\n'
@@ -51,7 +51,7 @@ def escape_unencodable() -> None:
     first line is printed; covers print, click and rich.
     """
     for stream in (sys.stdout, sys.stderr):
-        # A program may have replaced the stream with any object.
+        # The program may have replaced the stream with an object of another class.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 

@@ -30,17 +30,17 @@ _NOT_OPENED = (
     NotADirectoryError,
 )
 
-#: Errors of printing, which name no file.
+#: Error numbers of failed printing, which names no file.
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def run_program(group: click.Group, program: str, words: Sequence[str]) -> int:
     """Runs a command, and returns its exit status.
 
-    Errors that a user can mend are one line on standard error, which begins with the name of the
-    program; lines of an attached list are indented.
+    An error that a user can fix is printed as one line on standard error, which begins with the
+    name of the program; lines of an attached list are indented.
     """
-    # A standard stream closed at the start is None in Python.
+    # Python sets a standard stream that was closed at the start to None.
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")
     if sys.stdout is None:
@@ -78,7 +78,7 @@ def run_program(group: click.Group, program: str, words: Sequence[str]) -> int:
 def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
     status = 0
     try:
-        # Not `group.main`: it spreads messages over several lines and hides a closed pipe.
+        # `group.main` would spread messages over several lines and hide a closed pipe.
         with group.make_context(program, list(words)) as context:
             group.invoke(context)
     except click.exceptions.Exit as ended:
@@ -88,7 +88,7 @@ def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
 
 
 def _worded(program: str, error: click.ClickException) -> str:
-    """Returns the message of an error, and for a wrong command line how to get help."""
+    """Returns the message of an error, with a hint at --help for a wrong command line."""
     message = error.format_message().replace("a valid integer range", "a whole number")
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path.rstrip() if error.ctx else program
@@ -105,6 +105,6 @@ def _complain(program: str, message: str, status: int = FAILED) -> int:
 
 
 def _drop_output() -> None:
-    """Discards the remaining output, to keep closing a stream at exit from failing again."""
+    """Discards the remaining output, so that closing the stream at exit does not fail again."""
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)

@@ -22,7 +22,7 @@ ROWS_SHOWN = 20
 
 
 class PipedConsole(Console):
-    """A console whose closed pipe ends the command."""
+    """A console that ends the command when its pipe is closed."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -67,7 +67,7 @@ def print_table(to: Console, table: Table) -> None:
     to.file.write(re.sub(r" +$", "", captured.get(), flags=re.MULTILINE))
 
 
-#: Maximum number of lines of a remark; a folder's remark may have three lines for each file.
+#: Maximum lines of a remark; a remark on a folder may take three lines per file.
 LINES_SHOWN = 10
 
 _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -104,7 +104,7 @@ def print_report(
 
 
 def print_remarks(to: Console, remarks: Sequence[Remark], most: int = LINES_SHOWN) -> None:
-    """Prints remarks, each with a few examples."""
+    """Prints remarks, each with up to `most` lines."""
     for remark in remarks:
         line = Text(f"{remark.severity:<8}", style=_COLORS[remark.severity])
         code = f"{remark.code} ({remark.counted}): " if remark.code else ""

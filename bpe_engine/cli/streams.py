@@ -41,7 +41,7 @@ def _contents(words: Sequence[str], path: str | None) -> tuple[Iterator[bytes], 
     if words and path is not None:
         raise click.UsageError("Give TEXT or --file, not both.")
     if words:
-        # Python decodes bytes in arguments that are not UTF-8 to surrogates.
+        # Python decodes invalid UTF-8 bytes in arguments to surrogates.
         contents = " ".join(words).encode("utf-8", "surrogateescape")
         return _noticed(iter([contents]), "TEXT"), "TEXT"
     source = "standard input" if path in (None, "-") else str(path)
@@ -82,7 +82,7 @@ def _read(file: BinaryIO) -> Iterator[bytes]:
 
 
 def print_note(message: str) -> None:
-    """Prints a remark to standard error, in one line."""
+    """Prints a one-line remark to standard error."""
     print("bpe-engine:", message, file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Shared by the commands on chat templates: the template, its errors, and the tokenizer."""
+"""Shared code of the commands for chat templates: the template, its errors, and the tokenizer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def takes_tokenizer(what: str, required: bool = False) -> Callable[[Any], Any]:
 
 
 def read_template(path: str) -> str:
-    """Returns the text of a template. Raises ImportError, with the extra, where jinja2 is missing."""
+    """Returns the text of a template. Raises ImportError if jinja2 is missing."""
     from ..prompt import template  # noqa: F401
 
     return streams.read_text((), path, "strict")
@@ -51,14 +51,14 @@ def open_model(name: str) -> Encoding | Tokenizer:
 
 
 def show(*lines: str) -> None:
-    """Prints lines, which may hold text of a prompt."""
+    """Prints lines that may contain text of a prompt."""
     for line in lines:
         click.echo(for_terminal(printable(line), sys.stdout))
 
 
 @contextlib.contextmanager
 def template_errors() -> Iterator[None]:
-    """Makes the errors of a template errors of the command."""
+    """Converts the errors of a template to errors of the command."""
     from jinja2 import TemplateError
 
     try:

@@ -45,7 +45,7 @@ def described(token: bytes) -> dict[str, str | None]:
 def tokens_of(
     tokenizer: Encoding, text: str, allowed_special: AbstractSet[str]
 ) -> Iterator[DecodedToken]:
-    """Yields the tokens of a text. Names of special tokens that are not allowed are ordinary text."""
+    """Yields the tokens of a text. Names of special tokens are ordinary text unless allowed."""
     table = TokenTable(tokenizer)
     found = tokenizer.encode_with_offsets(
         text, allowed_special=allowed_special, disallowed_special=()
@@ -58,7 +58,7 @@ def tokens_of(
 
 
 def _is_made(tokenizer: Encoding, id: int, text: str, start: int) -> bool:
-    """Returns whether the decoder inserts a space before a token, as BERT's before brackets."""
+    """Returns whether the decoder inserted the token's leading space, as BERT's decoder does."""
     file = tokenizer._unranked
     if file is None or text[max(start - 1, 0) : start].isspace():
         return False

@@ -1,1 +1,1 @@
-"""Helpers of several modules: files written in one step, hints, tensors."""
+"""Helpers for several modules: atomic writes, hints, tensors."""

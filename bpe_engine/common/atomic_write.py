@@ -33,7 +33,7 @@ def published(source: str, target: str) -> None:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Returns True for a device or a pipe, written to directly."""
+    """Returns True for a device or a pipe, which is written to directly."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
@@ -63,7 +63,7 @@ def write_at_once(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         with open(unfinished, "xb") as file:
             file.write(contents)
-        with contextlib.suppress(OSError):  # The file is new, or the system lacks modes.
+        with contextlib.suppress(OSError):  # A new file, or no modes.
             shutil.copymode(path, unfinished)
         published(unfinished, path)
     except BaseException as error:

@@ -17,7 +17,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("nonsense", ["gpt2"])
     ''
     """
-    # Imported late: slow, and needed by errors only.
+    # Imported late: slow to import, and needed only for errors.
     import difflib
 
     spelled = {_plain(other): other for other in known}
@@ -30,5 +30,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """Normalizes spellings that are easily confused: case, spaces, underscores."""
+    """Removes differences that are easily confused: case, spaces, underscores."""
     return name.lower().replace("_", "-").replace(" ", "-")

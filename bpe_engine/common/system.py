@@ -1,4 +1,4 @@
-"""Differences between operating systems: no other module asks for the current system."""
+"""Differences between operating systems: the only module that checks the current system."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _IS_WINDOWS = sys.platform == "win32"
 SEPARATORS = tuple({os.sep, os.altsep or os.sep})
 #: The keys that end input at a terminal.
 END_OF_INPUT = "Ctrl-Z and Enter" if _IS_WINDOWS else "Ctrl-D"
-#: Seconds between attempts to replace a file that another program of Windows has open.
+#: Seconds between attempts to replace a file that another program has open on Windows.
 _PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
-#: Held while a read moves the position of its descriptor.
+#: Held while a read moves the position of a shared descriptor.
 _reading = threading.Lock()
 
 
@@ -62,8 +62,8 @@ def base_name(path: str | os.PathLike[str]) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Returns a path, or text with paths, as UTF-8 can encode it: bytes that the locale cannot
-    decode are escaped, as in JSON.
+    """Returns a path, or text with paths, that UTF-8 can encode: escapes bytes that the locale
+    cannot decode, as JSON does.
 
     >>> shown_path("zw\\udcc3\\udcb6lf")
     'zw\\\\udcc3\\\\udcb6lf'
@@ -90,11 +90,11 @@ def read_at(descriptor: int, size: int, position: int) -> bytes:
 
 
 def sync(*paths: str) -> None:
-    """Waits until files, or folders, are on the disk; Windows does not sync folders."""
+    """Waits until files or folders are on disk; folders are skipped on Windows."""
     for path in paths:
         if _IS_WINDOWS and os.path.isdir(path):
             continue
-        # Windows syncs descriptors that may write only.
+        # Windows only syncs descriptors opened for writing.
         descriptor = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -103,8 +103,8 @@ def sync(*paths: str) -> None:
 
 
 def replace(source: str, target: str) -> None:
-    """Renames a file in one step. Windows refuses while another program has the target open, such
-    as a virus scanner: after some attempts PermissionError is raised."""
+    """Renames a file atomically. Retries on Windows while another program, such as a virus scanner,
+    has the target open; then raises PermissionError."""
     for pause in _PAUSES if _IS_WINDOWS else ():
         try:
             return os.replace(source, target)
@@ -114,7 +114,7 @@ def replace(source: str, target: str) -> None:
 
 
 def made_by_umask(path: str) -> None:
-    """Gives a file the mode of a new one."""
+    """Gives a file the mode that the umask gives new files."""
     umask = os.umask(0)
     os.umask(umask)
     os.chmod(path, 0o666 & ~umask)
@@ -151,7 +151,7 @@ def cores() -> int:
 def peak_memory() -> int | None:
     """Returns the peak memory of this process in bytes; None if it is unknown."""
     try:
-        # Not `getrusage`, which on Linux begins with the memory of the process that started this one.
+        # On Linux, `getrusage` would start at the memory of the parent process.
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             found = [line.split() for line in status if line.startswith("VmHWM:")]
             return int(found[0][1]) * 1024

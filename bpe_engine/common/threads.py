@@ -1,4 +1,4 @@
-"""Runs a function on threads, while its arguments are still being read."""
+"""Runs a function on threads while its arguments are still being read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _Result = TypeVar("_Result")
 def on_threads(
     work: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int
 ) -> Iterator[tuple[_Item, _Result]]:
-    """Yields each item with its result, in order. At most two items for each thread wait.
+    """Yields each item with its result, in order. At most two items per thread wait.
 
-    An error of `work` or `items` is raised. After an error, or Ctrl-C, only running calls are
-    awaited.
+    Errors of `work` and `items` are raised. After an error or Ctrl-C, waits for running calls
+    alone.
     """
     with ThreadPoolExecutor(num_threads) as pool:
         waiting: deque[tuple[_Item, Future[_Result]]] = deque()

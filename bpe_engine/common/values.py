@@ -33,12 +33,12 @@ _V = TypeVar("_V")
 
 
 def is_arrow(value: object) -> bool:
-    """Returns whether an object is pyarrow's: reading damaged data can end the process."""
+    """Returns True for an object of pyarrow: reading damaged data can crash the process."""
     return type(value).__module__.startswith("pyarrow")
 
 
 def check_column(column: object) -> None:
-    """Checks a column of pyarrow, pandas or polars before items are read.
+    """Checks a column of pyarrow, pandas or polars before its items are read.
 
     Raises:
         ValueError: The column is damaged.
@@ -47,7 +47,7 @@ def check_column(column: object) -> None:
         import pyarrow as pa
     except ImportError:
         return
-    inner = getattr(column, "array", column)  # Of a pandas Series.
+    inner = getattr(column, "array", column)  # The array of a pandas Series.
     try:
         if hasattr(inner, "__arrow_array__"):
             column = pa.array(inner)
@@ -60,7 +60,7 @@ def check_column(column: object) -> None:
 
 
 def checked(values: _V) -> _V:
-    """Returns an argument; raises ValueError for a damaged column, or one in a list or a dict."""
+    """Returns an argument; raises ValueError for a damaged column, also inside a list or a dict."""
     given: Iterable[object] = (values,)
     if isinstance(values, (list, tuple)):
         given = values
@@ -73,17 +73,17 @@ def checked(values: _V) -> _V:
 
 
 def listed(values: Iterable[_T]) -> list[_T]:
-    """Returns the items of an argument that is `checked`."""
+    """Checks an argument with `checked`, and returns its items."""
     return list(checked(values))
 
 
 def for_json(value: object) -> object:
-    """Converts a mapping to a dict, and any other value to text: a ``default`` of ``json.dumps``."""
+    """Converts a mapping to a dict, and other values to text: the ``default`` of ``json.dumps``."""
     return dict(value) if isinstance(value, Mapping) else str(checked(value))
 
 
 def safe_repr(value: object) -> str:
-    """Returns the repr of a value; of objects that are not plain Python data, the type's name.
+    """Returns the repr of plain Python data, and the type's name of any other object.
 
     >>> safe_repr(["a", 1]), safe_repr(object())
     ("['a', 1]", '<object>')
@@ -94,7 +94,7 @@ def safe_repr(value: object) -> str:
 def check_choice(
     name: str, value: object, known: Iterable[str], error: type[Exception] = ValueError
 ) -> None:
-    """Raises an error for an argument that is none of the known texts."""
+    """Raises an error for an argument that is not a known choice."""
     if not isinstance(value, str) or value not in known:
         raise error(f"{name} is {safe_repr(value)}; choose one of {', '.join(known)}")
 

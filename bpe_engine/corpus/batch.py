@@ -35,11 +35,11 @@ def tokenize_batch(
     special tokens in text are text.
 
     Args:
-        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`, or what pyarrow makes a table of.
-        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer`, or the name, file or folder of one,
-            which a process loads once.
+        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`, or data that pyarrow converts to a table.
+        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer`, or the name, file or folder of a
+            tokenizer, loaded once per process.
         field: The column of texts.
-        id_field: The column of names, which is kept as ``id``.
+        id_field: The column of names, kept as ``id``.
         eod, bos: Special tokens after and before each text.
         allow_special: Names that text may hold as tokens.
         num_threads: Encoding threads; None for one per core.
@@ -70,7 +70,7 @@ def tokenize_batch(
             "allow_special": allow_special,
             "num_threads": num_threads,
         }
-        # An empty table has a schema but no batches.
+        # An empty table has a schema and no batches.
         batches = batch.to_batches() or [pa.RecordBatch.from_pylist([], batch.schema)]
         return pa.Table.from_batches(
             [tokenize_batch(part, tokenizer, **arguments) for part in batches]

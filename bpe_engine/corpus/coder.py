@@ -28,7 +28,7 @@ def load_engine(name: str) -> Engine:
 
     Raises:
         OSError: The encoding, folder or file does not exist, or cannot be read.
-        ValueError: The file is malformed, or asks for what cannot be done exactly.
+        ValueError: The file is malformed, or needs a feature without an exact implementation.
 
     >>> load_engine("gpt2").name
     'gpt2'
@@ -41,11 +41,11 @@ class Coder:
     """Encodes columns of text without recognizing special tokens.
 
     Names of special tokens and of added tokens are ordinary text. Added tokens of whitespace only,
-    such as the long spaces of GPT-NeoX, control nothing and are found.
+    such as the runs of spaces of GPT-NeoX, control nothing and are recognized.
 
     Args:
         engine: An `Encoding` or a `bpe_engine.hf.Tokenizer`.
-        allow_special: Names that text may hold as tokens, for corpora that are trusted.
+        allow_special: Names that text may hold as tokens, for trusted corpora.
 
     Raises:
         CorpusError: A name is not a special token.
@@ -84,12 +84,12 @@ class Coder:
 
     @property
     def text_engine(self) -> Engine:
-        """A tokenizer that finds the added tokens `encode` finds."""
+        """A tokenizer that recognizes the same added tokens as `encode`."""
         return self.engine if isinstance(self.engine, Encoding) else self._core
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the tokenizer: the same for the same ids, on every machine."""
+        """The fingerprint of the tokenizer: equal for equal ids, on every machine."""
         return self.engine.fingerprint
 
     def id_of(self, name: str) -> int:
@@ -111,7 +111,7 @@ class Coder:
             The ids of all texts, and their ``len(texts) + 1`` row splits.
 
         Raises:
-            ValueError: A text is null or not UTF-8; the message has the row.
+            ValueError: A text is null or not UTF-8; the message names the row.
         """
         import numpy as np
 
@@ -122,7 +122,7 @@ class Coder:
         return np.frombuffer(buffer, np.uint32), np.frombuffer(splits, np.int64)
 
     def count_controls(self, column: Any) -> list[tuple[str, int, int]]:
-        """Returns each control string in an Arrow column, with its count and first row."""
+        """Finds control strings in an Arrow column; returns each with its count and first row."""
         return self._counter.count(parts_of(column))
 
 
@@ -134,7 +134,7 @@ def _unknown_id(engine: Tokenizer) -> int | None:
 
 
 def _drops_unknown(engine: Tokenizer) -> bool:
-    """Returns True if a character without a token, tested with a rune, is dropped."""
+    """Returns True if characters without a token are dropped; tests this with a rune."""
     try:
         with_rune, without = engine.encode_batch(["a\u16a0", "a"], add_special_tokens=False)
     except ValueError:  # Unknown text is an error.

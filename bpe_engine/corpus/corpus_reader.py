@@ -25,11 +25,11 @@ _MOST_OPEN = 64
 
 
 class CorpusReader(Reader):
-    """Reads a corpus that is complete. Ids are of the whole corpus: the parts follow one another.
+    """Reads a complete corpus. Id positions count through the whole corpus, part after part.
 
     Args:
         out: The folder, or its plan.
-        as_parts: Read the parts, if present, in the order of the inputs.
+        as_parts: Read the parts, if they still exist, in the order of the inputs.
 
     Raises:
         CorpusError: Units are missing, or a file is damaged.
@@ -49,7 +49,7 @@ class CorpusReader(Reader):
             raise CorpusError(
                 f"{plan.out} is in the order of the inputs until it is merged; merge it"
             )
-        #: Held-out documents and ids, at the end.
+        #: Numbers of documents and ids held out, at the end of the corpus.
         self.held_out: tuple[int, int] = (0, 0)
         units: list[int | str] = [MERGED] if self.is_merged else [*range(len(plan.units))]
         self._documents, self._tokens = [0], [0]
@@ -72,7 +72,7 @@ class CorpusReader(Reader):
 
     @property
     def parts(self) -> int:
-        """The number of parts. Merged, it is 1, or 2 with documents held out."""
+        """The number of parts. A merged corpus has 1, or 2 if documents are held out."""
         return len(self._documents) - 1
 
     def part(self, number: int) -> Reader:
@@ -115,7 +115,7 @@ class CorpusReader(Reader):
     def _parts(
         self, starts: list[int], first: int, last: int
     ) -> Iterator[tuple[int, Reader, int, int]]:
-        """Yields the index and the reader of each part of a range, and the subrange in the part."""
+        """Yields each part that a range touches: its index, its reader, and the subrange in it."""
         number = max(bisect.bisect_right(starts, first) - 1, 0)
         while first < last and number < self.parts:
             end = min(last, starts[number + 1])
@@ -165,7 +165,7 @@ class CorpusReader(Reader):
         lines, uris = [np.zeros(0, np.int64)], [pa.nulls(0, pa.string())]
         for _, part, *span in self._parts(self._documents, first, last):
             found = part.sources(*span)
-            assert found is not None  # The format is the plan's for all parts.
+            assert found is not None  # All parts have the format of the plan.
             lines.append(found[0])
             uris.append(found[1])
         return np.concatenate(lines), pa.concat_arrays(uris)

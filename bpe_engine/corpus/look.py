@@ -1,4 +1,4 @@
-"""Samples token files for a report: lengths, a tokenized document, fill of rows."""
+"""Samples token files for a report: document lengths, one tokenized document, fill of rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Look:
     #: For each row length: the percentage of documents that fit whole, and the fill of rows with
     #: one document each, in percent.
     rows: list[tuple[int, float, float]]
-    #: Tokens of the first document, as shown.
+    #: Tokens of the first document, in visible form.
     sample: list[str]
 
 
 def look_at(plan: Plan) -> Look | None:
-    """Returns figures of the token files; None while they are incomplete or if damaged."""
+    """Returns figures of the token files; None if the files are incomplete or damaged."""
     try:
         reader = CorpusReader(plan)
         count = min(reader.documents, _DOCUMENTS)

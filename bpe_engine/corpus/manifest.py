@@ -27,37 +27,37 @@ MERGED = "merged"
 
 #: Maximum documents in the report.
 MOST_LONGEST = 5
-#: Maximum refused rows in a manifest. The folder ``refused`` lists all.
+#: Maximum refused rows in a manifest. The folder ``refused`` lists all refused rows.
 MOST_REFUSED = 1_000
 
 
 @dataclass
 class Manifest:
-    """Counts and sums of a unit or of merged files, whatever processes and threads wrote them."""
+    """Counts and sums of a unit or of merged files, independent of processes and threads."""
 
     plan: str
     unit: int | str
-    #: Input rows; written documents; empty documents among them.
+    #: Numbers of input rows, of written documents, and of the empty ones among them.
     rows: int = 0
     written: int = 0
     empty: int = 0
-    #: Rows that are not text: the number dropped, and the number kept as empty documents.
+    #: Rows that are not text: how many were dropped, and how many were kept as empty documents.
     left_out: int = 0
     kept_empty: int = 0
-    #: The first such rows: input, line, reason, and true if an empty document was kept.
+    #: The first rows that are not text: input, line, reason, and true if kept as an empty document.
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
-    #: Bytes of text, and ids with BOS and EOD.
+    #: Bytes of text, and number of ids, including BOS and EOD.
     bytes: int = 0
     tokens: int = 0
     #: Held-out documents and ids, at the end of merged files.
     held_out: tuple[int, int] = (0, 0)
     #: Occurrences of the unknown token.
     unknown: int = 0
-    #: Remarks with their numbers of rows.
+    #: Number of rows by remark.
     notes: dict[str, int] = field(default_factory=dict)
     first_id: int | None = None
     last_id: int | None = None
-    #: Control strings in text: count, input and line of the first. For a byte range,
+    #: Control strings in text: count, and input and line of the first occurrence. For a byte range,
     #: `input[first:last]`, lines count from the start of the range, also in `longest`.
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     #: The longest documents: ids, input, line.
@@ -96,7 +96,7 @@ class Manifest:
             self.add_source(uri, documents, size, tokens)
 
     def add_refused(self, rows: list[tuple[str, int, str, bool]]) -> None:
-        """Records refused rows, up to `MOST_REFUSED`, without counting them."""
+        """Lists refused rows, up to `MOST_REFUSED`; the counts are kept elsewhere."""
         self.refused += rows[: MOST_REFUSED - len(self.refused)]
 
     def add_longest(self, longest: list[tuple[int, str, int]]) -> None:

@@ -1,4 +1,4 @@
-"""Merges the parts of a corpus into one file (pair), in their order or shuffled."""
+"""Merges the parts of a corpus into one file (or pair of files), in order or shuffled."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def merge_parts(
 ) -> Manifest:
     """Merges the parts of a complete corpus, and removes the parts and unfinished files.
 
-    With a seed in the plan, the order of the documents depends on the seed and their number only.
-    Killed at any moment and started again, the bytes are the same. Only one process may merge.
+    With a seed in the plan, the order of the documents depends only on the seed and the number of
+    documents. A merge killed and started again writes the same bytes. Only one process may merge.
 
     Args:
         out: The folder, or its plan.
-        progress: Called with the documents so far and in total.
+        progress: Called with the number of documents so far and in total.
 
     Returns:
         The manifest of the merged files.
 
     Raises:
-        CorpusError: Units are missing, a file is damaged or cannot be written.
+        CorpusError: Units are missing, or a file is damaged or cannot be written.
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     merged = read_manifest(plan, MERGED)

@@ -16,7 +16,7 @@ MANY_UNKNOWN = 0.01
 def notes_of(plan: Plan, total: Manifest) -> list[str]:
     """Returns the notes on the units whose counts are in `total`.
 
-    Each note in a manifest has its number of rows.
+    Notes counted in manifests state their number of rows.
     """
     notes = [f"{plural(rows, 'row')}: {note}" for note, rows in total.notes.items()]
     if total.unknown >= MANY_UNKNOWN * max(total.tokens, 1):

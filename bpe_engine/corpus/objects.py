@@ -41,12 +41,12 @@ def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
     """Encodes segments or messages, row by row.
 
     Segments are lists of ``{"text": ..., "special": true}`` or ``[text, is special]``: a special
-    segment is the name of a token; other text holds no token names. Messages are rendered by the
-    template, whose own text is trusted.
+    segment is the name of a token; token names in other segments are ordinary text. Messages are
+    rendered by the template, whose own text is trusted.
 
     Returns:
         The block with `Row` instead of the objects. Malformed rows, and rows that the template
-        refuses, are bad.
+        rejects, are listed as bad.
     """
     known = {row for row, _ in block.bad}
     rows: list[Row | None] = []
@@ -106,7 +106,7 @@ def _encoded(options: Options, coder: Coder, value: Any, others: dict[str, Any])
 
 
 def _weighted(options: Options, messages: Any) -> list[int] | None:
-    """Returns the messages that may be in the mask: those with a nonzero weight."""
+    """Returns the indices of messages with a nonzero weight, which may be in the mask."""
     if options.weight_key is None:
         return None
     kept = []
@@ -138,7 +138,7 @@ def _notes(
 
 
 def _escaped_arguments(messages: Any) -> Iterator[str]:
-    """Yields JSON string arguments of calls, as `tojson` writes a string."""
+    """Yields the arguments of calls that are JSON strings, escaped as by `tojson`."""
     for message in filter(_is_mapping, messages):
         calls = message.get("tool_calls")
         calls = [*calls] if isinstance(calls, (list, tuple)) else []

@@ -3,7 +3,7 @@
 The index is ``OUT/packed-LENGTH-METHOD.idx``, with a seed ``OUT/packed-LENGTH-METHOD-seedN.idx``: a
 header in JSON that is padded to 4,096 bytes, then the first piece of each row and the number of
 pieces (int64), then for each piece its document and its first id in the whole corpus (int64) and its
-number of ids (int64). The header has the SHA-256 of itself and of all that follows.
+number of ids (int64). The header has the SHA-256 of its other fields and of the rest of the file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HEADER = 4096
 
 _FIELDS = {"plan", "length", "method", "seed", "rows", "pieces", "tokens", "sha256"}
 
-#: Documents packed together: bounds memory and leaves hardly any row unfilled.
+#: Documents packed together: enough to fill nearly every row, few enough for memory.
 _WINDOW = 1 << 20
 
 #: Maximum row length: piece boundaries have 32 bits.
@@ -48,7 +48,7 @@ def index_name(length: int, method: str, seed: int | None = None) -> str:
 
 
 def read_header(path: str) -> dict[str, Any]:
-    """Reads the header of an index. Raises CorpusError if it is damaged, or not as long as it says."""
+    """Reads the header of an index. Raises CorpusError if it or the file's length is wrong."""
     try:
         with open(path, "rb") as file:
             header: dict[str, Any] = json.loads(file.read(HEADER))
@@ -81,14 +81,14 @@ def pack_rows(
     seed: int | None = None,
 ) -> str:
     """Writes an index of rows of at most `length` ids. The same arguments write the same bytes.
-    Documents that are held out are in no row.
+    Held-out documents are excluded.
 
     Args:
-        out: The folder of a corpus that is complete, or its plan.
+        out: The folder of a complete corpus, or its plan.
         length: Maximum ids of a row.
-        method: "best-fit" puts each document into the fullest row that still takes it, the longest
-            first; longer documents are cut into pieces of `length`, and no other is cut. "wrap"
-            joins all documents and cuts: every row but the last is full.
+        method: "best-fit" puts each document, the longest first, into the fullest row that still
+            has room; only documents longer than `length` are cut. "wrap" joins all documents and
+            cuts: every row but the last is full.
         seed: Shuffles the rows (best-fit) or the documents (wrap).
 
     Returns:
@@ -160,7 +160,7 @@ def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:
         number = np.arange(len(documents)) - np.repeat(begins, counts)
         starts = np.repeat(spans[:-1], counts) + number * length
         lengths = np.minimum(np.repeat(spans[1:], counts) - starts, length)
-        # Memory grows with the room, so the room is at most the sum of all lengths.
+        # Memory grows with the row length, so cap the row length at the sum of all lengths.
         order, ends = best_fit(lengths, max(1, min(length, int(lengths.sum()))))
         yield ends, documents[order], starts[order], lengths[order]
 
@@ -170,7 +170,7 @@ def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_W
 
     count = reader.documents - reader.held_out[0]
     order = None if seed is None else Permutation(count, seed)
-    at = 0  # Ids so far, which decide the row boundaries.
+    at = 0  # Number of ids so far, which determines the row boundaries.
     for first in range(0, count, _WINDOW):
         last = min(first + _WINDOW, count)
         if order is None:
@@ -183,14 +183,14 @@ def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_W
             starts, sizes = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
         ends = at + np.cumsum(sizes)
         begins = ends - sizes
-        # Pieces begin at the starts of documents and rows.
+        # Pieces begin where a document or a row begins.
         counts = np.where(sizes > 0, (ends - 1) // length - begins // length + 1, 0)
         number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         row = np.repeat(begins // length, counts) + number
         begin = np.maximum(np.repeat(begins, counts), row * length)
         end = np.minimum(np.repeat(ends, counts), (row + 1) * length)
         at = int(ends[-1])
-        # The last row ends with the last id; documents after it have none.
+        # The last row ends with the last id; any documents after it are empty.
         is_end = (end % length == 0) | (end == reader.tokens - reader.held_out[1])
         offset = np.repeat(starts - begins, counts)
         yield np.flatnonzero(is_end) + 1, np.repeat(documents, counts), begin + offset, end - begin

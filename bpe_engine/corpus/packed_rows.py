@@ -24,17 +24,17 @@ __all__ = ["PackedRows"]
 class PackedRows:
     """The rows of a corpus that was packed with `pack_rows`.
 
-    Works as a map-style data set of torch: has a length and items, and can be pickled for workers.
-    Ids are read on access to a row.
+    Works as a map-style data set of torch: has ``__len__`` and ``__getitem__``, and can be pickled
+    for workers. Ids are read on access to a row.
 
     Args:
         out: The folder of the corpus.
         length: The length of rows; optional if the corpus was packed once.
         method: "best-fit" or "wrap"; optional if the corpus was packed once.
-        seed: The seed of the shuffle, None for none; optional if the corpus was packed once.
+        seed: The seed of the shuffle, None if not shuffled; optional if the corpus was packed once.
 
     Raises:
-        CorpusError: The index is missing, more than one fits, or it belongs to another plan.
+        CorpusError: The index is missing or of another plan, or several indices fit.
 
     >>> rows = PackedRows("corpus", 4096)  # doctest: +SKIP
     >>> rows[0]["input_ids"].shape  # doctest: +SKIP
@@ -96,13 +96,13 @@ class PackedRows:
         """Returns a row.
 
         Returns:
-            ``input_ids`` (int64, as many as there are: at most `length`), ``position_ids`` (int64;
-            restarting with each piece), ``cu_seqlens`` (int32; the piece boundaries),
-            and ``loss_mask`` (uint8; 1 for ids to train on), all of numpy.
+            ``input_ids`` (int64, at most `length` ids), ``position_ids`` (int64; restarting with
+            each piece), ``cu_seqlens`` (int32; the piece boundaries), and ``loss_mask`` (uint8; 1
+            for ids to train on), all of numpy.
 
         Raises:
             IndexError: The row does not exist.
-            CorpusError: The index has impossible pieces for the row.
+            CorpusError: The index is damaged: the row has impossible pieces.
         """
         import numpy as np
 

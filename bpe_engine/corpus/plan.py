@@ -45,13 +45,13 @@ _ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Options:
-    """The choices of a plan. Each of them may change the bytes that are written."""
+    """The choices of a plan. Each of them may change the written bytes."""
 
     format: str = "megatron"
-    #: Special tokens after each document (before it, in llm.c) and before each; or None.
+    #: Special tokens: `eod` after each document (in llm.c, before), `bos` before each; or None.
     eod: str | None = None
     bos: str | None = None
-    #: The field with the text, and with the name of a document.
+    #: The fields with the text and with the name of a document.
     field: str = "text"
     id_field: str | None = None
     #: The contents of the field: "text", "segments" or "messages".
@@ -81,14 +81,14 @@ class Options:
 
     @property
     def fields(self) -> Fields:
-        """The fields that are read of a row."""
+        """The fields to read from a row."""
         is_chat = self.content == "messages"
         others = self._fields_of_template if is_chat else ()
         return Fields(self.field, self.id_field, self.content != "text", others, is_chat)
 
     @property
     def _fields_of_template(self) -> tuple[str, ...]:
-        """Fields passed to the template, and candidates that a user may have meant for it."""
+        """Fields passed to the template, and fields that a user may have meant to pass."""
         from ..prompt import ChatTemplate
 
         given = [*([] if self.tools is None else [self.tools]), *self.template_fields.values()]
@@ -99,7 +99,7 @@ class Options:
 
     @property
     def part_format(self) -> str:
-        """The format of the parts: Parquet cannot be shuffled in place."""
+        """The format of the parts, which differs from `format` if Parquet is to be shuffled."""
         return "arrow" if self.shuffle is not None and self.format == "parquet" else self.format
 
 
@@ -107,7 +107,8 @@ class Options:
 class Plan:
     """The inputs, tokenizer, options and units of a corpus. Made by `make_plan`.
 
-    A unit is a list of parts of inputs. It is written by a pure function of the plan and its number.
+    A unit is a list of parts of inputs. Each is written by a pure function of the plan and the
+    unit's number.
     """
 
     tokenizer: str
@@ -116,7 +117,7 @@ class Plan:
     layout: Layout
     inputs: tuple[Input, ...]
     units: tuple[tuple[Part, ...], ...]
-    #: The folder, no part of the plan: the same plan writes the same bytes anywhere.
+    #: The folder, which is not part of the plan: equal plans write the same bytes anywhere.
     out: str = field(compare=False)
 
     @property
@@ -143,16 +144,16 @@ class Plan:
 
     @property
     def needs_merge(self) -> bool:
-        """True if training reads other files than the parts."""
+        """True if training reads merged files instead of the parts."""
         return self.options.shuffle is not None or self.options.held_out > 0
 
     @property
     def parts_folder(self) -> str:
-        """The folder of the parts; another name if the order of the parts is not final."""
+        """The folder of the parts; named differently if the order of the parts is not final."""
         return self.path("parts" if self.options.shuffle is None else "parts-in-order")
 
     def coder(self, tokenizer: str | None = None) -> Coder:
-        """Loads the tokenizer, by its recorded name or another.
+        """Loads the tokenizer, from its recorded name or from `tokenizer`.
 
         Raises:
             CorpusError: The fingerprint differs from the plan's.
@@ -185,13 +186,14 @@ def make_plan(
     eod: str | None = "auto",
     **options: Any,
 ) -> Plan:
-    """Plans a corpus and writes ``plan.json``. The same arguments again change nothing.
+    """Plans a corpus and writes ``plan.json``. Calling again with the same arguments changes
+    nothing.
 
     Args:
         inputs: Files, folders, globs, and URIs of fsspec.
         tokenizer: The name of an encoding, or a folder or file with a tokenizer.
         out: The folder of the corpus.
-        input_kind: The kind of all inputs, "jsonl", "text", "parquet", "arrow" or "csv", where their
+        input_kind: The kind of all inputs, "jsonl", "text", "parquet", "arrow" or "csv", if their
             names do not tell.
         eod: The special token at the end of a document; None for none. By default
             ``<|endoftext|>``; a tokenizer without one needs a name or None. Messages end as their
@@ -315,7 +317,7 @@ def _check_template(options: Options) -> None:
             _ = options.fields
         except ImportError:
             raise
-        except Exception as error:  # An error of jinja2, imported only for messages.
+        except Exception as error:  # An error of jinja2, which is imported only for messages.
             raise CorpusError(f"the chat template is broken: {error}") from error
     try:
         json.dumps(options.template_variables)
@@ -324,7 +326,7 @@ def _check_template(options: Options) -> None:
 
 
 def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...], ...]:
-    # Line numbers are known at once only for a whole file.
+    # Line numbers are known from the start only for a whole file.
     whole = FORMATS[options.format].needs_lines
     units: list[tuple[Part, ...]] = []
     unit: list[Part] = []
@@ -355,7 +357,7 @@ def _write(plan: Plan) -> None:
                 f"{path} is another plan: {_difference(present, plan)}; {way_out}choose another folder"
             )
         return
-    # A planning process that was killed leaves only this folder.
+    # A killed planning process leaves this folder alone.
     if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
     with scratch_folder(plan.out, "plan") as folder:

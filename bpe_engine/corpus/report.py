@@ -1,4 +1,4 @@
-"""`CorpusReport`: tokens a byte by source, longest documents and control strings."""
+"""`CorpusReport`: tokens per byte by source, longest documents and control strings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CorpusReport:
     tokenizer: str
     fingerprint: str
     eod: str | None
-    #: Units in the plan, and units written.
+    #: Numbers of units in the plan, and of units written.
     units: int
     done: int
     is_merged: bool
@@ -47,13 +47,13 @@ class CorpusReport:
     notes: list[str] = field(default_factory=list)
     #: Rows that are not text, dropped or kept as empty documents; ``OUT/refused`` lists them.
     rows_refused: int = 0
-    #: The first such rows: input, line, reason, and true if an empty document was kept.
+    #: The first refused rows: input, line, reason, and true if an empty document was kept.
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
-    #: Count, input and line of the first occurrence.
+    #: By control string: count, and input and line of the first occurrence.
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
-    #: Ids, input, line.
+    #: Number of ids, input and line of each of the longest documents.
     longest: list[tuple[int, str, int]] = field(default_factory=list)
-    #: Documents, bytes of text and ids.
+    #: By input: number of documents, bytes of text and ids.
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     #: The plan, which leads to the token files.
     plan: Plan | None = field(default=None, repr=False, compare=False)
@@ -69,7 +69,7 @@ class CorpusReport:
         return prefix[: max(map(prefix.rfind, SEPARATORS)) + 1]
 
     def ranked_sources(self) -> list[tuple[str, int, int, int, float | None]]:
-        """Returns input, documents, bytes, ids and ids a byte; inputs with most ids first."""
+        """Returns input, documents, bytes, ids and ids per byte of each input, most ids first."""
         ranked = sorted(self.sources.items(), key=lambda item: -item[1][2])
         return [
             (uri, *counts, round(counts[2] / counts[1], 4) if counts[1] else None)
@@ -191,7 +191,7 @@ def _of_documents(look: Look | None) -> Iterator[Part]:
 
 
 def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
-    """Reports on a corpus, also while it is being written.
+    """Reports on a corpus, even while units are still being written.
 
     Args:
         out: The folder, or its plan.

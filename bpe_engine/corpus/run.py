@@ -1,4 +1,4 @@
-"""Runs the units of a plan that do not exist yet, in this process or in several."""
+"""Runs the missing units of a plan, in this process or in several."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def units_of_rank(
         rank, world_size: The index of this machine, and the number of machines.
 
     Raises:
-        CorpusError: The rank is not from 0 to before the world size.
+        CorpusError: The rank is not in ``range(world_size)``.
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     if not 0 <= rank < world_size:
@@ -50,7 +50,7 @@ def run_plan(
     tokenizer: str | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Writes the units of a plan that do not exist yet. The bytes are the same for any arguments.
+    """Writes the missing units of a plan. The bytes do not depend on the other arguments.
 
     Args:
         out: The folder of the plan, or the plan.
@@ -62,7 +62,7 @@ def run_plan(
         progress: Called with the manifest of each written unit.
 
     Returns:
-        The number of units that were written.
+        The number of units written.
 
     Raises:
         CorpusError: The plan, the tokenizer or an input has changed, an input has a row that is not
@@ -93,7 +93,7 @@ def _manifests(
         return
     import multiprocessing
 
-    # This process works, too, while the others start.
+    # This process works while the others start.
     others = processes - 1
     pool = ProcessPoolExecutor(
         others, multiprocessing.get_context("spawn"), _start, (plan, tokenizer, num_threads)
@@ -118,7 +118,7 @@ def _manifests(
             "are kept, so run again, with fewer --processes"
         ) from error
     except KeyboardInterrupt:
-        # A unit may take minutes, and a partial unit is worthless.
+        # Terminated at once: a unit may take minutes, and a partial unit is worthless.
         for process in pool._processes.values():
             process.terminate()
         raise
@@ -135,12 +135,12 @@ def run_unit(
 ) -> Manifest:
     """Writes a unit unless it exists: the task for Ray, Spark and other engines.
 
-    A process loads a tokenizer once. All machines must see the folder of the plan, its inputs and
-    the tokenizer. A unit that is tried again has the same bytes.
+    A process loads a tokenizer once. All machines must have access to the folder of the plan, its
+    inputs and the tokenizer. Retrying a unit writes the same bytes.
 
     Args:
         out: The folder of the plan, or the plan.
-        unit: A number of `units_of_rank`.
+        unit: A number from `units_of_rank`.
         tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
         num_threads: Encoding threads.
 
@@ -171,7 +171,7 @@ def _start(plan: Plan, tokenizer: str | None, num_threads: int) -> None:
     import signal
     import threading
 
-    # Ctrl-C is for the parent. After the parent is killed, this process must end itself.
+    # The parent handles Ctrl-C. If the parent is killed, this process must end itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-"""JSON files with a checksum that detects any change on reading."""
+"""JSON files with a checksum, by which reading detects any change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_sealed(path: str, way_out: str) -> dict[str, Any]:
         way_out: The remedy named in the error for a damaged file.
 
     Raises:
-        FileNotFoundError: It does not exist.
+        FileNotFoundError: The file does not exist.
         CorpusError: The file was changed, or cannot be read.
     """
     try:

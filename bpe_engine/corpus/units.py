@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
 
-#: Maximum characters of a reason: a template's may quote a document.
+#: Maximum characters of a reason: the error of a template may quote a document.
 _LONGEST_REASON = 400
 
 _DROPS = "the tokenizer has no token for unknown text, and drops such characters"
@@ -48,7 +48,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
 
     Raises:
         CorpusError: An input cannot be read, has another size than in the plan, or has a row that
-            is not text; or a file cannot be written. No partial file remains.
+            is not text; or a file cannot be written. Partial files are removed.
     """
     present = read_manifest(plan, unit)
     if present is not None:
@@ -91,7 +91,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
 
 
 def part_blocks(plan: Plan, part: Part, coder: Coder) -> Iterator[Block]:
-    """Yields the rows of a part of an input; segments and messages are encoded."""
+    """Yields the rows of a part of an input; rows of segments or messages come encoded."""
     source = plan.inputs[part.input]
     for block in blocks(source, part, plan.options.fields, plan.options.separator):
         yield encode_objects(plan.options, coder, block) if isinstance(block.texts, list) else block
@@ -110,7 +110,7 @@ def _documents(
     offset: int | None = None
     for block in part_blocks(plan, part, coder):
         if block.bad and offset is None:
-            # Lines before a byte range are counted only to name one.
+            # The lines before a byte range are counted only if an error names a line.
             offset = first_line(source, part)
         if block.bad:
             block = _settled(plan, source, block, offset or 0, manifest, folder)
@@ -129,7 +129,7 @@ def _refused_path(folder: str, unit: int | str) -> str:
 def _settled(
     plan: Plan, source: Input, block: Block, offset: int, manifest: Manifest, folder: str
 ) -> Block:
-    """Applies `on_error` to rows that are not text: raises, drops them or keeps them empty."""
+    """Applies `on_error` to rows that are not text: raises, drops the rows or keeps them empty."""
     policy = plan.options.on_error
     manifest.rows += len(block.texts)
     if policy == "raise":
@@ -247,7 +247,7 @@ def _count(
     import numpy as np
 
     source = plan.inputs[part.input]
-    # Lines of a byte range are counted from its start: the lines before may be many.
+    # Line numbers count from the start of a byte range: many lines may precede the range.
     is_range = source.kind == "jsonl" and part.first > 0
     name_of_part = f"{source.uri}[{part.first}:{part.last}]" if is_range else source.uri
     ids, ends = documents.ids, documents.ends

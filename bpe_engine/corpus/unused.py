@@ -1,4 +1,4 @@
-"""Notes on fields of a row that belong to its conversation, and that are not used."""
+"""Notes on unused fields of a row that belong to its conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WEIGHTS = ("weight", "loss", "loss_weight", "train", "trainable")
 
 class _Names(NamedTuple):
     variables: frozenset[str]
-    #: Keys that the template reads of objects, and texts.
+    #: Keys of objects that the template reads, and texts in the template.
     keys: frozenset[str]
     #: Texts that the template compares with, such as roles.
     compared: frozenset[str]
@@ -91,7 +91,7 @@ def _names(template: str) -> _Names:
 def _reason(
     options: Options, name: str, value: Any, others: dict[str, Any], names: _Names
 ) -> str | None:
-    """Returns the way to render a field; None outside conversations."""
+    """Returns the advice on how to render a field; None for a field outside the conversation."""
     if value in (None, "", [], {}):
         return None
     path = field_path(name)
@@ -123,7 +123,7 @@ def _reason(
 
 
 def _parsed(value: Any) -> Any:
-    """Returns the value of text that is a JSON object or list; others unchanged."""
+    """Parses text that is a JSON object or list; returns other values unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         with suppress(ValueError, RecursionError):
             return json.loads(value)
@@ -139,7 +139,7 @@ def _describes_functions(value: Any) -> bool:
 
 def _is_tool(tool: Any) -> bool:
     function = tool.get("function", tool) if isinstance(tool, dict) else None
-    # A call has arguments.
+    # With arguments, the object is a call.
     if not isinstance(function, dict) or "name" not in function or "arguments" in function:
         return False
     return "function" in tool or not function.keys().isdisjoint({"parameters", "input_schema"})

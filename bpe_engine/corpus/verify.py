@@ -28,14 +28,14 @@ _DOCUMENTS, _TOKENS = 1 << 16, 1 << 22
 
 @dataclass
 class Verification:
-    """The checks made, in words, and the problems found."""
+    """The checks made, as sentences, and the problems found."""
 
     checks: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """True without problems."""
+        """True if there are no problems."""
         return not self.problems
 
 
@@ -46,11 +46,11 @@ def verify_corpus(
     tokenizer: str | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Verification:
-    """Checks a corpus that is complete, in parts or merged.
+    """Checks a complete corpus, in parts or merged.
 
     Args:
         out: The folder, or its plan.
-        sample: How many documents are encoded again, to compare with their source.
+        sample: Number of documents whose source is encoded again for comparison.
         tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
         progress: Called with the documents so far and in total.
 
@@ -223,7 +223,7 @@ def _check_sample(
             continue
         block = without_bad(plan, block) if block.bad else block
         rows = _chosen(plan, list(range(len(block.texts))), max(1, sample // len(units)))
-        # The first part of a split file holds its first documents.
+        # The first part of a split file has the file's first documents.
         documents, _ = encoded(plan, coder, block, plan.inputs[part.input].uri, 1)
         bounds = np.concatenate([[0], documents.ends])
         for row in rows:
@@ -246,7 +246,7 @@ def _written(plan: Plan, unit: int) -> int:
 
 
 def _chosen(plan: Plan, items: list[int], count: int) -> list[int]:
-    """Chooses a deterministic sample by the plan's SHA-256."""
+    """Chooses a sample determined by the plan's SHA-256."""
 
     def key(item: int) -> bytes:
         return hashlib.blake2b(f"{plan.sha256}/{item}".encode(), digest_size=8).digest()

@@ -1,12 +1,12 @@
-"""Any ``tokenizer.json``, with exactly the results of Hugging Face's `tokenizers`.
+"""Runs any ``tokenizer.json`` with exactly the results of Hugging Face's `tokenizers`.
 
 >>> from bpe_engine.hf import Tokenizer
 >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
 >>> tokenizer.encode("Hello world").ids  # doctest: +SKIP
 [15496, 995]
 
-Under transformers, with the extra ``bpe-engine[transformers]``: `as_transformers` makes one tokenizer, and
-`patch_transformers` makes ``from_pretrained`` give such tokenizers.
+Under transformers, with the extra ``bpe-engine[transformers]``: `as_transformers` makes one
+tokenizer, and `patch_transformers` makes ``from_pretrained`` return such tokenizers.
 """
 
 from __future__ import annotations

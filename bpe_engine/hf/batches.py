@@ -1,4 +1,4 @@
-"""Batches for transformers' tokenizers that wrap ours, without an object for each text."""
+"""Batches for transformers' tokenizers that wrap ours, without one object per text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ after_fork(_new_lock)
 
 #: Maximum encoders kept by a tokenizer.
 _MOST = 16
-#: The key of transformers' record that a long text caused a warning.
+#: The key under which transformers records that a long text caused a warning.
 _TOO_LONG = "sequence-length-is-longer-than-the-specified-maximum"
 
 #: Consecutive parameters shared by both methods.
@@ -61,7 +61,7 @@ _PARAMETERS_OF_CALLS = (
     *_SHARED,
     *("tokenizer_kwargs", "kwargs"),
 )
-#: Arguments that `_encode_plus` takes in another form, and all arguments it takes.
+#: Arguments that `_encode_plus` takes in another form, and all arguments that it takes.
 _STRATEGIES = frozenset(("padding", "truncation", "max_length"))
 _OPTIONS = frozenset(_PARAMETERS_OF_CALLS[5:-2]) | {"split_special_tokens"}
 #: Options handled by transformers.
@@ -78,13 +78,13 @@ _PACKAGES = {"np": "numpy", "pt": "torch"}
 
 
 def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any]:
-    """Wraps `_encode_plus` of transformers' tokenizers, which makes an object for each text and lists
-    of numbers for each tensor. Results are the same; row objects are made on access.
+    """Wraps `_encode_plus` of transformers' tokenizers, which creates an object per text and lists
+    of numbers per tensor. Results are the same; row objects are created on access.
 
     Args:
         base: The class of transformers.
         result: The class of its results.
-        own: The class of our tokenizers inside of theirs.
+        own: The class of our tokenizers inside transformers'.
 
     Returns:
         The method; transformers' own for an unknown version.
@@ -158,8 +158,8 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 encoder = RowEncoder.of_settings(
                     tokenizer, add_special_tokens, bool(split_special_tokens)
                 )
-                # Methods of transformers may have changed the settings without the lock: restore
-                # them.
+                # Restore the settings, which methods of transformers may have changed without the
+                # lock.
                 arrange()
                 if encoder.is_current(tokenizer):
                     if len(encoders) >= _MOST:
@@ -206,12 +206,12 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
 
 
 def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
-    """Wraps `__call__` of transformers' tokenizers, which takes longer to pass its arguments on than
-    `_encode_plus` of `with_rows` to encode a sentence. Results are the same.
+    """Wraps `__call__` of transformers' tokenizers, which takes longer to pass on its arguments
+    than the `_encode_plus` of `with_rows` takes to encode a sentence. Results are the same.
 
     Args:
-        base: The class of transformers, with the `_encode_plus` that the calls are for.
-        own: The class of our tokenizers inside of theirs.
+        base: The class of transformers, whose `_encode_plus` the calls reach.
+        own: The class of our tokenizers inside transformers'.
 
     Returns:
         The method; transformers' own for an unknown version.
@@ -232,7 +232,7 @@ def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
             or not _OPTIONS.issuperset(options)
             or not isinstance(self._tokenizer, own)
             or getattr(self._encode_plus, "__func__", None) is not encode_plus
-            # These methods choose the language of texts.
+            # Translation models choose the language of texts in these methods.
             or getattr(type(self), "_switch_to_input_mode", None) is not None
             or "_switch_to_input_mode" in self.__dict__
         ):
@@ -261,8 +261,8 @@ def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
 
 
 def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
-    """Returns the inputs of a call, and true for a batch; None for rare kinds and for inputs other
-    than text."""
+    """Returns the inputs of a call, and True for a batch; None for rare kinds of input and anything
+    but text."""
     if isinstance(text, str):
         if text_pair is None or text_pair == "":
             return [text], False
@@ -282,8 +282,8 @@ def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
 
 
 def _lazy(result: Any) -> Any:
-    """Returns a subclass of transformers' `BatchEncoding` that makes row objects on access, and is
-    pickled as the base class."""
+    """Returns a subclass of transformers' `BatchEncoding` that makes row objects on access, and
+    pickles as the base class."""
 
     class BatchEncoding(result):  # type: ignore[misc]
         __doc__ = result.__doc__

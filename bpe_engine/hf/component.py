@@ -1,4 +1,4 @@
-"""The base of the classes for normalizers, pre-tokenizers, post-processors and decoders."""
+"""The base class of normalizers, pre-tokenizers, post-processors and decoders."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class Component:
 
     The classes are in `bpe_engine.hf.normalizers`, `bpe_engine.hf.pre_tokenizers`,
     `bpe_engine.hf.processors` or `bpe_engine.hf.decoders`, with the constructor and the attributes
-    that the class of this name has in `tokenizers`. Where that package is imported, ``isinstance``
-    with that class is true as well, but methods of `tokenizers` need an object of `to_tokenizers`.
-    A ``Sequence`` has a length, and its parts are components.
+    of the class of the same name in `tokenizers`. If that package is imported, ``isinstance`` with
+    its class is true as well, but methods of `tokenizers` need the result of `to_tokenizers`. A
+    ``Sequence`` has a length, and its parts are components.
 
-    Setting an attribute changes the tokenizers that the component is set in, also as a part of a
+    Setting an attribute changes the tokenizers that use the component, even as a part of a
     ``Sequence``.
 
     Args:
@@ -90,7 +90,7 @@ class Component:
     _classes: ClassVar[dict[tuple[str, str], type[Component]]] = {}
     #: Attributes by argument name.
     _attributes: ClassVar[dict[str, Field]] = {}
-    #: True if the constructor also accepts and ignores other arguments.
+    #: True if the constructor accepts and ignores unknown arguments.
     _takes_others: ClassVar[bool] = False
     __signature__: ClassVar[inspect.Signature]
     #: Values of the JSON; a sequence has parts instead.
@@ -139,7 +139,7 @@ class Component:
         object.__setattr__(self, name, value)
 
     def _check(self) -> None:
-        """Raises ValueError for contradictory values; for subclasses."""
+        """Raises ValueError for contradictory values; subclasses override this."""
 
     @staticmethod
     def _of_json(kind: str, spec: dict[str, Any]) -> Component:
@@ -187,7 +187,7 @@ class Component:
         if any(each is part for each in self._parts):
             self._tell_owners()
 
-    # Read by `isinstance`; a plain attribute to type checkers.
+    # `isinstance` reads this; type checkers see a plain attribute.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         own = type(self)
@@ -257,7 +257,7 @@ class Component:
         return (self._kind, self._spec) == (other._kind, other._spec)
 
     def __hash__(self) -> int:
-        # Kind and type never change.
+        # Only the kind and type, which never change.
         return hash((self._kind, self.type))
 
     def __repr__(self) -> str:

@@ -20,15 +20,15 @@ __all__ = [
 
 @dataclass
 class AddedToken:
-    """A token that is added to the model's.
+    """A token added to the tokens of the model.
 
     Args:
         content: The text to find.
-        single_word: Found only between characters that are not part of words.
+        single_word: Match only whole words, not parts of a word.
         lstrip: The token includes whitespace before it.
         rstrip: The token includes whitespace after it.
-        normalized: The normalized form is searched in the normalized text. By default true unless
-            the token is special.
+        normalized: Search the normalized text for the normalized form. By default True unless the
+            token is special.
         special: Decoding can skip the token.
     """
 
@@ -39,7 +39,7 @@ class AddedToken:
     normalized: bool | None = None
     special: bool = False
 
-    # Read by `isinstance`, which also accepts the class of an imported `tokenizers`.
+    # Lets `isinstance` also accept the class of `tokenizers`, if imported.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         found: type = getattr(sys.modules.get("tokenizers"), "AddedToken", type(self))

@@ -46,12 +46,12 @@ class Decoder(Component):
 
     @staticmethod
     def custom(decoder: Any) -> Decoder:
-        """Raises `UnsupportedTokenizer`: no step can be a Python object."""
+        """Raises `UnsupportedTokenizer`: steps in Python are not supported."""
         raise UnsupportedTokenizer("decoder: a decoder in Python is not supported")
 
 
 class BPEDecoder(Decoder):
-    """Makes the mark at the ends of words a space, and removes it at the end of the text.
+    """Turns the mark at the end of each word into a space, and drops the last mark.
 
     Args:
         suffix: The mark.
@@ -61,11 +61,11 @@ class BPEDecoder(Decoder):
 
 
 class ByteFallback(Decoder):
-    """Joins tokens for bytes, such as ``<0xE2>``, to characters."""
+    """Joins byte tokens, such as ``<0xE2>``, into characters."""
 
 
 class ByteLevel(Decoder):
-    """Replaces the characters that represent bytes with those bytes."""
+    """Replaces characters that represent bytes with the bytes."""
 
     _takes_others = True
     add_prefix_space: bool = fields.flag(default=True, init=False)
@@ -74,7 +74,7 @@ class ByteLevel(Decoder):
 
 
 class CTC(Decoder):
-    """Joins consecutive equal tokens, and removes the padding between others, as for speech.
+    """Joins consecutive equal tokens, and removes the padding between tokens, as for speech.
 
     Args:
         pad_token: The padding.
@@ -88,11 +88,11 @@ class CTC(Decoder):
 
 
 class Fuse(Decoder):
-    """Joins all tokens to one, for the decoders after it."""
+    """Joins all tokens into one, for the decoders that follow."""
 
 
 class Metaspace(Decoder):
-    """Replaces a mark with spaces, and removes it from the first token.
+    """Replaces a mark with spaces, and drops the mark of the first token.
 
     Args:
         replacement: The mark.
@@ -125,7 +125,7 @@ class Replace(Decoder):
 
 
 class SentencePiece(Decoder):
-    """The decoder of a ``.model``. `bpe_engine.hf.Tokenizer.from_sentencepiece` makes it."""
+    """The decoder of a ``.model``, made by `bpe_engine.hf.Tokenizer.from_sentencepiece`."""
 
     unk_surface: str = fields.text(init=False)
 
@@ -145,7 +145,7 @@ class Strip(Decoder):
 
 
 class WordPiece(Decoder):
-    """Joins tokens with the prefix to the previous token, and puts a space before the others.
+    """Joins tokens that have the prefix to the previous token, and puts a space before all others.
 
     Args:
         prefix: The prefix.

@@ -40,8 +40,8 @@ class Field:
     Args:
         check: Returns the JSON of a value, or raises.
         show: Returns the value of the JSON.
-        default: The default of the argument; without one it is required.
-        of_none: The value for an argument None.
+        default: The default of the argument; without a default, the argument is required.
+        of_none: The value that stands for None.
         init: Whether the constructor takes the attribute.
         alias: The argument's name, if different from the attribute's.
         name: The name in the JSON, if different from the attribute's.
@@ -96,7 +96,7 @@ class Field:
         return inspect.Parameter(self.alias, kind, default=self.default, annotation=annotation)
 
     def made(self, value: Any) -> Any:
-        """Returns the JSON of an argument."""
+        """Returns an argument as JSON, after checking it."""
         is_default = value is None and self.of_none is not None
         return self.check(self.of_none if is_default else value)
 
@@ -116,7 +116,7 @@ class Regex:
 
 
 def field(check: Callable[[Any], Any], **options: Any) -> Any:
-    """Another attribute; takes the arguments of `Field`."""
+    """An attribute of any other kind; takes the arguments of `Field`."""
     return Field(check, **options)
 
 
@@ -168,7 +168,7 @@ def character(**options: Any) -> Any:
 
 
 def behavior(**options: Any) -> Any:
-    """Treatment of the matches of a pattern. `tokenizers` shows the words without ``_``."""
+    """What to do with the matches of a pattern. `tokenizers` shows the words without ``_``."""
     names = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
 
     def check(value: str) -> str:
@@ -178,7 +178,7 @@ def behavior(**options: Any) -> Any:
 
 
 def prepend_scheme(**options: Any) -> Any:
-    """The texts that a mark precedes."""
+    """Which texts get a mark in front."""
     return Field(lambda value: _one_of(value, ["first", "never", "always"]), **options)
 
 
@@ -197,7 +197,7 @@ def pattern(**options: Any) -> Any:
         if isinstance(value, Regex):
             return {"Regex": value.pattern}
         if type(value).__name__ == "Regex":
-            # `tokenizers.Regex` reveals its pattern only inside another component.
+            # The pattern of a `tokenizers.Regex` is readable only through another component.
             import tokenizers
 
             state: bytes = tokenizers.normalizers.Replace(value, "").__getstate__()

@@ -1,5 +1,5 @@
 """Tokenizers with the pipelines of known models, as in `tokenizers.implementations`. Each is a
-`bpe_engine.hf.Tokenizer` that trains with its model's defaults.
+`bpe_engine.hf.Tokenizer` that trains with the defaults of its model.
 
 >>> tokenizer = BertWordPieceTokenizer(lowercase=True)
 >>> tokenizer.train_from_iterator(["Some words to learn"], min_frequency=1, show_progress=False)
@@ -67,13 +67,13 @@ class _Implementation(Tokenizer):
         return self._TRAINER(**{renamed.get(name, name): it for name, it in given.items()})
 
     def train(self, files: Any, *values: Any, **options: Any) -> None:
-        """Trains on files, with the arguments of the class of `tokenizers` of this name."""
+        """Trains on files, with the arguments of the class of the same name in `tokenizers`."""
         super().train(files, self._trainer(values, options))
 
     def train_from_iterator(
         self, iterator: Iterable[Any], *values: Any, length: int | None = None, **options: Any
     ) -> None:
-        """Trains on texts, with the arguments of the class of `tokenizers` of this name."""
+        """Trains on texts, with the arguments of the class of the same name in `tokenizers`."""
         super().train_from_iterator(iterator, self._trainer(values, options), length)
 
     def save_model(self, directory: str | os.PathLike[str], prefix: str | None = None) -> list[str]:
@@ -86,8 +86,8 @@ class _Implementation(Tokenizer):
 
 
 class BertWordPieceTokenizer(_Implementation):
-    """WordPiece with the normalizer and the pre-tokenizer of BERT; arguments as of
-    `bpe_engine.hf.Tokenizer.from_wordpiece`, with a vocabulary or none.
+    """WordPiece with the normalizer and the pre-tokenizer of BERT; arguments as in
+    `bpe_engine.hf.Tokenizer.from_wordpiece`, but the vocabulary is optional.
 
     Raises:
         ValueError: A vocabulary lacks ``sep_token`` or ``cls_token``.
@@ -156,8 +156,8 @@ class ByteLevelBPETokenizer(_OfMerges):
     """BPE over bytes, with the pattern of GPT-2.
 
     Args:
-        vocab, merges: The lists of the model, or the paths of their files; both or none.
-        add_prefix_space: Whether text begins with a space, even if it does not.
+        vocab, merges: The lists of the model, or the paths of their files; both or neither.
+        add_prefix_space: Whether to put a space before a text without a leading space.
         lowercase: Whether text is lowercased.
         dropout: The probability of skipping a merge.
         unicode_normalizer: ``"nfc"``, ``"nfd"``, ``"nfkc"`` or ``"nfkd"``.
@@ -216,7 +216,7 @@ class CharBPETokenizer(_OfMerges):
     """BPE over characters, whose words end with a suffix, as in GPT-1.
 
     Args:
-        vocab, merges: The lists of the model, or the paths of their files; both or none.
+        vocab, merges: The lists of the model, or the paths of their files; both or neither.
         unk_token: Replaces characters that are not tokens.
         suffix: Ends the tokens that end a word.
         dropout: The probability of skipping a merge.
@@ -256,7 +256,7 @@ class SentencePieceBPETokenizer(_OfMerges):
     """Character-level BPE whose words begin with a mark for the space before them.
 
     Args:
-        vocab, merges: The lists of the model, or the paths of their files; both or none.
+        vocab, merges: The lists of the model, or the paths of their files; both or neither.
         unk_token: Replaces characters that are not tokens.
         replacement: The mark.
         add_prefix_space: Whether a text begins with a mark.
@@ -325,7 +325,7 @@ class SentencePieceUnigramTokenizer(_Implementation):
 
 
 def _both(vocab: Any, merges: Any) -> tuple[Any, ...]:
-    """Returns the lists of a BPE model, or none."""
+    """Returns the lists of a BPE model, or nothing if both are None."""
     if (vocab is None) != (merges is None):
         missing = "merges" if merges is None else "vocab"
         raise ValueError(f"{missing} is missing; give vocab and merges, or neither to train")

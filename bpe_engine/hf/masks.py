@@ -1,4 +1,4 @@
-"""Assistant masks for tokenizers of transformers whose templates have no ``{% generation %}``."""
+"""Assistant masks for transformers' tokenizers whose templates lack ``{% generation %}``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def with_masks(original: Callable[..., Any], own: type) -> Callable[..., Any]:
 
     Args:
         original: The method of transformers.
-        own: The class of our tokenizers inside of theirs.
+        own: The class of our tokenizers inside transformers'.
     """
     signature = inspect.signature(original)
 

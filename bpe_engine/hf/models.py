@@ -1,4 +1,4 @@
-"""The models of tokenizers, with the names and the fields that `tokenizers.models` uses."""
+"""The models of tokenizers, with the names and fields of `tokenizers.models`."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _Own = TypeVar("_Own", bound="Model")
 
 
 class Model:
-    """A separate model, or the model of a tokenizer, which changes with it.
+    """A model on its own, or a live view of the model of a tokenizer.
 
-    `BPE`, `WordPiece`, `WordLevel` and `Unigram` are its classes. ``seed`` applies to BPE with
+    `BPE`, `WordPiece`, `WordLevel` and `Unigram` are its subclasses. ``seed`` applies to BPE with
     ``dropout`` and to Unigram with ``alpha``: with a seed, tokenization is deterministic.
     """
 
@@ -56,7 +56,7 @@ class Model:
     #: Maximum tokens and merges in a repr.
     _MOST_SHOWN: ClassVar[int] = 5
 
-    # Read by `isinstance`, which also accepts the class of an imported `tokenizers`.
+    # Lets `isinstance` also accept the class of `tokenizers`, if imported.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         module = sys.modules.get("tokenizers.models")
@@ -115,8 +115,8 @@ class Model:
         """Writes the files of the model into a folder, and replaces files of these names.
 
         Args:
-            folder: A folder that exists.
-            prefix: What the names begin with, before a hyphen.
+            folder: An existing folder.
+            prefix: Prefix of the file names, followed by a hyphen.
 
         Returns:
             The paths of the files.
@@ -182,11 +182,11 @@ class BPE(Model):
         cache_capacity: Ignored; `Tokenizer.set_cache_size` sets the size of the cache.
         dropout: The probability of skipping a merge.
         unk_token: Replaces characters that are not tokens.
-        continuing_subword_prefix: Begins the tokens that do not begin a word.
-        end_of_word_suffix: Ends the tokens that end a word.
+        continuing_subword_prefix: Prefix of tokens inside a word.
+        end_of_word_suffix: Suffix of tokens at the end of a word.
         fuse_unk: Fuse consecutive unknown characters into one token.
-        byte_fallback: Whether unknown characters become tokens of their bytes.
-        ignore_merges: Whether a word that is a token is not merged.
+        byte_fallback: Whether unknown characters are encoded as byte tokens.
+        ignore_merges: Whether a word that is a token is used without merging.
         seed: Makes ``dropout`` deterministic.
 
     Raises:
@@ -286,13 +286,13 @@ class BPE(Model):
 
 
 class WordPiece(Model):
-    """WordPiece, of BERT: repeatedly takes the longest token that the rest of a word begins with.
+    """WordPiece, as in BERT: repeatedly takes the longest token at the start of the rest of a word.
 
     Args:
         vocab: The tokens and their ids, or the path of a ``vocab.txt``.
-        unk_token: Replaces a word that tokens cannot spell.
-        max_input_chars_per_word: A word of more characters is unknown.
-        continuing_subword_prefix: Begins the tokens for the rest of a word.
+        unk_token: Replaces a word that has no split.
+        max_input_chars_per_word: Longer words are unknown.
+        continuing_subword_prefix: Prefix of tokens inside a word.
 
     Raises:
         ValueError: A field has a wrong value.
@@ -325,7 +325,7 @@ class WordPiece(Model):
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
         """Reads the tokens of a ``vocab.txt``: one line per id. Trailing whitespace is ignored, and
-        the last of equal lines counts.
+        of equal lines, the last counts.
 
         Raises:
             OSError: The file cannot be read.
@@ -403,12 +403,12 @@ class WordLevel(Model):
 
 
 class Unigram(Model):
-    """Unigram, of SentencePiece: the segmentation of a piece with the highest sum of scores.
+    """Unigram, the model of SentencePiece: picks the segmentation with the highest sum of scores.
 
     Args:
         vocab: The tokens and their scores, by id.
         unk_id: The id for unknown characters.
-        byte_fallback: Whether unknown characters become tokens of their bytes.
+        byte_fallback: Whether unknown characters are encoded as byte tokens.
         alpha: Samples a segmentation by scores times this number.
         nbest_size: The number of best segmentations to sample from.
         seed: Makes the choice deterministic.
@@ -466,7 +466,7 @@ class SentencePiece(Model):
     Attributes:
         algorithm: ``"Unigram"``, ``"BPE"``, ``"Word"`` or ``"Char"``.
         version: The emulated version of SentencePiece, ``"0.2.1"`` or ``"0.2.3"``.
-        byte_fallback: Whether unknown characters become tokens of their bytes.
+        byte_fallback: Whether unknown characters are encoded as byte tokens.
         unk_id: The id for unknown characters.
     """
 
@@ -479,7 +479,7 @@ _CLASSES: dict[str, type[Model]] = {
 
 
 def model_of(tokenizer: Pipeline) -> Model:
-    """Returns the model of a tokenizer, a live view."""
+    """Returns a live view of the model of a tokenizer."""
     return _CLASSES[json.loads(tokenizer._model_fields())["type"]]._of(tokenizer)
 
 
@@ -496,8 +496,8 @@ def model_json(value: Any) -> str:
 
 
 def restore_scores(tokenizer: Pipeline, contents: str) -> None:
-    """Sets the exact scores of a Unigram model. Reading a file rounds some, as `tokenizers` does;
-    classes of transformers keep them exact."""
+    """Sets the exact scores of a Unigram model. Reading a file rounds some scores, as `tokenizers`
+    does; classes of transformers keep exact scores."""
     if json.loads(tokenizer._model_fields())["type"] != "Unigram":
         return
     scores: list[Any] = [score for _, score in json.loads(contents)["model"]["vocab"]]

@@ -54,7 +54,7 @@ class Normalizer(Component):
 
     @staticmethod
     def custom(obj: Any) -> Normalizer:
-        """Raises `UnsupportedTokenizer`: no step can be a Python object."""
+        """Raises `UnsupportedTokenizer`: steps in Python are not supported."""
         raise UnsupportedTokenizer("normalizer: a normalizer in Python is not supported")
 
 
@@ -64,8 +64,8 @@ class BertNormalizer(Normalizer):
     Args:
         clean_text: Removes control characters, and turns each whitespace character into a space.
         handle_chinese_chars: Puts spaces around Chinese characters.
-        strip_accents: Decomposes characters, and removes accents; by default as `lowercase`.
-        lowercase: Lowers each character.
+        strip_accents: Decomposes characters, and removes accents; by default if `lowercase` is set.
+        lowercase: Lowercases each character.
     """
 
     clean_text: bool = fields.flag(default=True)
@@ -79,7 +79,7 @@ class ByteLevel(Normalizer):
 
 
 class Lowercase(Normalizer):
-    """Lowers each character."""
+    """Lowercases each character."""
 
 
 class NFC(Normalizer):
@@ -99,8 +99,8 @@ class NFKD(Normalizer):
 
 
 class Nmt(Normalizer):
-    """Removes control characters, and turns some others into spaces, as SentencePiece's ``nmt``
-    does."""
+    """Removes control characters, and turns some other characters into spaces, as SentencePiece's
+    ``nmt`` does."""
 
 
 class Precompiled(Normalizer):
@@ -137,7 +137,7 @@ class Replace(Normalizer):
         content: The replacement of each match.
 
     Raises:
-        ValueError: The pattern is malformed, or cannot be replaced exactly.
+        ValueError: The pattern is malformed, or its replacement cannot be exact.
     """
 
     pattern: Any = fields.pattern()
@@ -151,7 +151,7 @@ class SentencePiece(Normalizer):
     """The normalizer of a ``.model``: longest-match rules, marks for spaces, and a mark before the
     text.
 
-    `bpe_engine.hf.Tokenizer.from_sentencepiece` makes it. Its attributes are the fields of the file.
+    Made by `bpe_engine.hf.Tokenizer.from_sentencepiece`. Attributes are the fields of the file.
     """
 
     add_dummy_prefix: bool = fields.flag(init=False)
@@ -164,8 +164,7 @@ class Strip(Normalizer):
     """Removes whitespace.
 
     Args:
-        left: Whether it is removed at the beginning.
-        right: Whether it is removed at the end.
+        left: Whether to strip the beginning. right: Whether to strip the end.
     """
 
     left: bool = fields.flag(default=True, name="strip_left")
@@ -173,7 +172,7 @@ class Strip(Normalizer):
 
 
 class StripAccents(Normalizer):
-    """Removes combining marks. Characters must be decomposed before."""
+    """Removes combining marks. Characters must already be decomposed."""
 
 
 class Sequence(Normalizer):
@@ -202,7 +201,7 @@ def unicode_normalizer_from_str(normalizer: str) -> Normalizer:
         normalizer: ``"nfc"``, ``"nfd"``, ``"nfkc"`` or ``"nfkd"``.
 
     Raises:
-        ValueError: The form has another name.
+        ValueError: The form is unknown.
     """
     check_choice("the form of Unicode", normalizer, NORMALIZERS)
     return NORMALIZERS[normalizer]()

@@ -46,7 +46,7 @@ class PreTokenizer(Component):
 
     @staticmethod
     def custom(pretok: Any) -> PreTokenizer:
-        """Raises `UnsupportedTokenizer`: no step can be a Python object."""
+        """Raises `UnsupportedTokenizer`: steps in Python are not supported."""
         raise UnsupportedTokenizer("pre_tokenizer: a pre-tokenizer in Python is not supported")
 
 
@@ -55,7 +55,7 @@ class BertPreTokenizer(PreTokenizer):
 
 
 class ByteLevel(PreTokenizer):
-    """Cuts by GPT-2's pattern, and replaces each byte by the character that represents it.
+    """Cuts by GPT-2's pattern, and replaces each byte with the character that represents it.
 
     Args:
         add_prefix_space: Prepend a space to a text without one.
@@ -114,8 +114,7 @@ class Metaspace(PreTokenizer):
 
     Args:
         replacement: The mark.
-        prepend_scheme: The texts that get a mark before them: ``"first"``, ``"never"`` or
-            ``"always"``.
+        prepend_scheme: Which texts get a mark in front: ``"first"``, ``"never"`` or ``"always"``.
         split: Whether text is cut.
     """
 

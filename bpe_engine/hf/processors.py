@@ -47,11 +47,11 @@ class PostProcessor(Component):
 
 
 class BertProcessing(PostProcessor):
-    """Puts a token before the first sequence, and another one after each.
+    """Puts one token before the first sequence, and another token after each sequence.
 
     Args:
         sep: The token after a sequence, and its id.
-        cls_token: The token before the first one, and its id.
+        cls_token: The token before the first sequence, and its id.
     """
 
     sep: tuple[str, int] = fields.token()
@@ -62,7 +62,7 @@ class ByteLevel(PostProcessor):
     """Excludes whitespace from offsets.
 
     Args:
-        add_prefix_space: Whether a single space at the beginning was added, and stays.
+        add_prefix_space: Whether a single leading space was added and stays in the offsets.
         trim_offsets: Enables the exclusion.
         use_regex: Not used.
     """
@@ -74,14 +74,14 @@ class ByteLevel(PostProcessor):
 
 
 class RobertaProcessing(PostProcessor):
-    """Puts a token before the first sequence, another one after each and before the second, and
-    excludes whitespace from offsets.
+    """Puts one token before the first sequence, another token after each sequence and before the
+    second one, and excludes whitespace from offsets.
 
     Args:
         sep: The token after a sequence, and its id.
-        cls_token: The token before the first one, and its id.
+        cls_token: The token before the first sequence, and its id.
         trim_offsets: Exclude whitespace from offsets.
-        add_prefix_space: Whether a single space at the beginning was added, and stays.
+        add_prefix_space: Whether a single leading space was added and stays in the offsets.
     """
 
     sep: tuple[str, int] = fields.token()
@@ -95,11 +95,11 @@ _SpecialToken = tuple[str, int] | tuple[int, str] | Mapping[str, Any]
 
 
 class TemplateProcessing(PostProcessor):
-    """Fills sequences into a template.
+    """Inserts sequences into a template.
 
     A template is a list of parts, or a text of parts with a space between them. ``$A`` and ``$B``
-    are the sequences, also with a type id, as in ``$B:1``; ``$``, ``$0`` and ``$1`` are the first
-    one. Other parts are the names of special tokens.
+    are the sequences, optionally with a type id, as in ``$B:1``; ``$``, ``$0`` and ``$1`` are the
+    first sequence. Other parts are the names of special tokens.
 
     Args:
         single: The template for one sequence.
@@ -108,7 +108,7 @@ class TemplateProcessing(PostProcessor):
             dictionaries with ``"id"``, ``"ids"`` and ``"tokens"``.
 
     Raises:
-        ValueError: A part is malformed, or the name of a token that is not given.
+        ValueError: A part is malformed, or names a token that is not given.
 
     >>> TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)]).num_special_tokens_to_add(False)
     1

@@ -14,7 +14,7 @@ _BROKEN = "\ufffd"
 
 
 def _checked(ids: Iterable[Any]) -> list[int]:
-    """Returns the checked ids; a wrong one leaves the stream unchanged."""
+    """Checks the ids before the stream changes, and returns them as a list."""
     if isinstance(ids, (str, Set, Mapping)):
         raise TypeError(f"expected a list of ids, not a {type(ids).__name__}")
     checked = [operator.index(id) for id in listed(ids)]
@@ -35,7 +35,7 @@ def _of_step(given: Any) -> list[int]:
 
 
 class DecodeStream:
-    """Decodes ids as they arrive, in the steps of the class of this name in `tokenizers`.
+    """Decodes ids as they arrive, step by step like the class of the same name in `tokenizers`.
 
     Args:
         ids: Ids before the stream, whose text is not returned.
@@ -61,7 +61,7 @@ class DecodeStream:
 
         Raises:
             TypeError: The argument is not an id.
-            Exception: The text already returned changed.
+            Exception: The new id changes text already returned.
         """
         ids = _of_step(id)
         # Accepts objects of transformers, too.

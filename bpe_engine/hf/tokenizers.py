@@ -1,4 +1,4 @@
-"""`Tokenizer`: a tokenizer file, with the interface that users of `tokenizers` know."""
+"""`Tokenizer`: a tokenizer file, with the interface of `tokenizers`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PIECES = b"\n"
 class Tokenizer(Face, _core.Tokenizer):
     """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
 
-    Threads may share and change a tokenizer: a call uses the state at its start.
+    Threads may share and change a tokenizer: a call uses the state at the start of the call.
 
     Args:
         model: The contents of a ``tokenizer.json``, as text or as bytes; or a model, also of
@@ -88,12 +88,12 @@ class Tokenizer(Face, _core.Tokenizer):
 
     @classmethod
     def from_str(cls, json: str) -> Tokenizer:
-        """Reads the contents of a file. Raises as the class does."""
+        """Reads the contents of a file. Raises the errors of the constructor."""
         return cls(json)
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
-        """Reads the contents of a file, as bytes. Raises as the class does."""
+        """Reads the contents of a file, as bytes. Raises the errors of the constructor."""
         return cls(bytes(memoryview(buffer)))
 
     @classmethod
@@ -105,9 +105,9 @@ class Tokenizer(Face, _core.Tokenizer):
 
         Raises:
             OSError: The file cannot be read.
-            UnsupportedTokenizer: The file cannot be reproduced exactly; the message names the JSON
-                path.
-            ValueError: It is malformed.
+            UnsupportedTokenizer: The file requires an unsupported feature; the message names the
+                JSON path.
+            ValueError: The file is malformed.
 
         >>> from bpe_engine.hf import Tokenizer
         >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
@@ -129,8 +129,9 @@ class Tokenizer(Face, _core.Tokenizer):
     ) -> Tokenizer:
         """Reads a ``.model`` of SentencePiece: ids, offsets and decoded text equal SentencePiece's.
 
-        Text never becomes a control piece, such as ``</s>``, unless `encode_special_tokens` is set to
-        False: segments put them into prompts, and a post-processor puts them around texts.
+        Text never becomes a control piece, such as ``</s>``, unless `encode_special_tokens` is set
+        to False. Segments put control pieces into prompts, and a post-processor puts them around
+        texts.
 
         Args:
             path: The file, or its contents as bytes.
@@ -139,7 +140,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: The file is not such a model, or the version is neither of these.
+            ValueError: The file is not a SentencePiece model, or the version is unknown.
 
         >>> tokenizer = Tokenizer.from_sentencepiece("tokenizer.model")  # doctest: +SKIP
         >>> tokenizer.encode("Hello world").tokens  # doctest: +SKIP
@@ -170,12 +171,12 @@ class Tokenizer(Face, _core.Tokenizer):
         Args:
             vocab: The ``vocab.json``, which maps tokens to ids.
             merges: The ``merges.txt``: a line for each pair, two tokens with a space between them.
-            add_prefix_space: Whether text begins with a space, even if it does not.
-            special_tokens: Names that are looked for before anything else. The files list none.
+            add_prefix_space: Whether to put a space before a text without a leading space.
+            special_tokens: Names to recognize before anything else. The files list none.
 
         Raises:
             OSError: A file cannot be read.
-            ValueError: A file is malformed, or the class cannot do what it asks for.
+            ValueError: A file is malformed, or needs an unsupported feature.
 
         >>> tokenizer = Tokenizer.from_files("vocab.json", "merges.txt")  # doctest: +SKIP
         """
@@ -210,18 +211,18 @@ class Tokenizer(Face, _core.Tokenizer):
         mask_token: str = "[MASK]",
         wordpieces_prefix: str = "##",
     ) -> Tokenizer:
-        """Reads the ``vocab.txt`` of a BERT, as `tokenizers.BertWordPieceTokenizer` and transformers
-        read it.
+        """Reads the ``vocab.txt`` of a BERT model like `tokenizers.BertWordPieceTokenizer` and
+        transformers.
 
         Args:
             vocab: The file, a token in each line.
-            lowercase: Whether text is lowercased. The file does not say; False for cased models.
+            lowercase: Whether text is lowercased. Not recorded in the file; False for cased models.
             strip_accents: Whether accents are removed; by default if text is lowercased.
             handle_chinese_chars: Treat each Chinese character as a word.
             clean_text: Whether control characters are removed.
-            unk_token, sep_token, pad_token, cls_token, mask_token: Special tokens. Those that are
-                missing in the file are added.
-            wordpieces_prefix: Begins the tokens for the rest of a word.
+            unk_token, sep_token, pad_token, cls_token, mask_token: Special tokens. Tokens missing
+                from the file are added.
+            wordpieces_prefix: Prefix of tokens inside a word.
 
         Raises:
             OSError: The file cannot be read.
@@ -250,7 +251,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
         Raises:
             OSError: The folder or its file does not exist. Nothing is downloaded.
-            ValueError: As the class does.
+            ValueError: As in the constructor.
         """
         folder = existing_folder(identifier)
         path, vocab, merges = (
@@ -275,7 +276,7 @@ class Tokenizer(Face, _core.Tokenizer):
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> HfEncoding:
-        """Awaits `encode` on a thread of the running loop's executor."""
+        """Runs `encode` on a thread of the running loop's executor."""
         import asyncio
 
         return await asyncio.to_thread(
@@ -285,7 +286,7 @@ class Tokenizer(Face, _core.Tokenizer):
     async def async_encode_batch(
         self, input: Iterable[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
     ) -> list[HfEncoding]:
-        """Awaits `encode_batch`, as `async_encode` does."""
+        """Runs `encode_batch` on a thread, like `async_encode`."""
         import asyncio
 
         return await asyncio.to_thread(
@@ -297,13 +298,13 @@ class Tokenizer(Face, _core.Tokenizer):
     async def async_decode_batch(
         self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
     ) -> list[str]:
-        """Awaits `decode_batch`, as `async_encode` does."""
+        """Runs `decode_batch` on a thread, like `async_encode`."""
         import asyncio
 
         return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
 
     def train(self, files: Iterable[str | os.PathLike[str]], trainer: Any = None) -> None:
-        """Trains the model on the lines of files, with their line ends, as `tokenizers` reads them.
+        """Trains the model on the lines of files, including line ends, as `tokenizers` does.
 
         Calls in progress are unaffected. If the call raises, the tokenizer is unchanged.
 
@@ -314,7 +315,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
         Raises:
             OSError: A file cannot be read.
-            TypeError: The trainer trains another model.
+            TypeError: The trainer is for another type of model.
             ValueError: A file is not UTF-8, or the trainer has a wrong value.
         """
         from .training import texts_of_files, train
@@ -330,7 +331,7 @@ class Tokenizer(Face, _core.Tokenizer):
         Args:
             iterator: Yields texts or lists of texts.
             trainer: As in `train`.
-            length: Ignored: the number of texts.
+            length: The number of texts; ignored.
         """
         from .training import texts_of_iterator, train
 
@@ -338,11 +339,11 @@ class Tokenizer(Face, _core.Tokenizer):
         self.add_special_tokens(used.special_tokens)
 
     def save(self, path: str | os.PathLike[str], pretty: bool = True) -> None:
-        """Writes a ``tokenizer.json`` that `tokenizers` reads as this tokenizer.
+        """Writes a ``tokenizer.json`` from which `tokenizers` loads the same tokenizer.
 
         Args:
             path: The file.
-            pretty: With line breaks.
+            pretty: Indent the JSON.
         """
         write_at_once(path, self.to_str(pretty).encode())
 
@@ -392,7 +393,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
     @property
     def encoding(self) -> Encoding:
-        """A snapshot of the tokenizer with tiktoken's interface, over the same vocabulary.
+        """A snapshot of the tokenizer, with tiktoken's interface and the same vocabulary.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").hf.encoding.encode("hello world")
@@ -500,7 +501,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
 
 def _reason(error: ValueError, contents: bytes) -> str:
-    """Explains why a file is not read, and names the call for a file of another kind."""
+    """Explains why a file cannot be read, and names the method for a file of another kind."""
     start = contents.lstrip()[:1]
     if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
         return " is a tekken.json, which bpe_engine.open_tokenizer reads"
@@ -516,10 +517,10 @@ def _looks_like_a_path(text: str) -> bool:
 
 
 def is_ours(tokenizer: object) -> bool:
-    """Returns True if this package encodes for a tokenizer.
+    """Returns True if this package does the encoding of a tokenizer.
 
     Args:
-        tokenizer: A tokenizer of transformers, of `tokenizers`, of this package or of another one.
+        tokenizer: A tokenizer of transformers, of `tokenizers`, of this package or of any other.
 
     >>> import bpe_engine
     >>> is_ours(bpe_engine.get_encoding("gpt2")), is_ours(object())

@@ -1,4 +1,4 @@
-"""Trains the model of a tokenizer: counts words on all processors, then learns from the counts."""
+"""Trains the model of a tokenizer: counts words on all cores, then learns from the counts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BLOCK = 1 << 20
 
 
 def train(tokenizer: Pipeline, trainer: Any, texts: Iterator[list[str]], lines: str) -> Trainer:
-    """Replaces the model of a tokenizer by one learned from texts. On an exception the tokenizer is
-    unchanged. Returns the trainer used."""
+    """Replaces the model of a tokenizer with one learned from texts. If an error is raised, the
+    tokenizer is unchanged. Returns the trainer used."""
     model = json.loads(tokenizer._model_json(False))
     chosen: Trainer = trainer_of(model["type"]) if trainer is None else as_trainer(trainer)
     if chosen._MODEL != model["type"]:
@@ -86,7 +86,7 @@ def _text(block: bytes, path: str | os.PathLike[str], at: int) -> str:
 
 
 def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
-    """Yields blocks of the texts of an iterator over texts or lists of texts."""
+    """Yields the texts of an iterator over texts or lists of texts, in blocks."""
     wrong = "the iterator must give texts, or lists of texts, not"
     if isinstance(iterator, str) or not _has_texts(iterator):
         raise TypeError(f"{wrong} be {describe(iterator)}")
@@ -108,7 +108,7 @@ def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
 
 
 def _has_texts(value: Any) -> bool:
-    """True for text, and for objects that may have texts. A dict has keys."""
+    """True for text and for objects that may contain texts. A dict would yield its keys."""
     is_wrong = isinstance(value, (bytes, bytearray, Mapping)) or is_arrow(value)
     return not is_wrong and isinstance(value, Iterable)
 

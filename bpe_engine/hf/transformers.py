@@ -29,7 +29,7 @@ except ImportError as _error:
 
 __all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
 
-# Typed `Any`: their attributes are replaced.
+# Typed `Any`, because attributes of these modules are replaced.
 _decoders: Any = tokenizers.decoders
 _backend: Any = transformers.TokenizersBackend
 _backends: Any = sys.modules[_backend.__module__]
@@ -43,10 +43,10 @@ _replaced: dict[str, Any] = {}
 class _Backend(Tokenizer):
     """A tokenizer for objects of transformers.
 
-    Its added tokens are objects of `tokenizers`, and `tokenizers.decoders.DecodeStream` takes it.
+    Its added tokens are objects of `tokenizers`, and `tokenizers.decoders.DecodeStream` accepts it.
     """
 
-    # Counts changes that affect decoding; the twin records the count at its creation.
+    # Number of changes that affect decoding; the twin records the number at its creation.
     _changes = 0
     _twin: tuple[int, Any] | None = None
 
@@ -97,11 +97,11 @@ def _step_of_both(self: Any, tokenizer: Any, id: Any) -> str | None:
     return step
 
 
-# Survives `unpatch_transformers`: tokenizers of this module may still be in use.
+# Stays after `unpatch_transformers`: tokenizers of this module may still be in use.
 _decoders.DecodeStream.step = _step_of_both
 
 
-# These survive for the same reason, without effect on other tokenizers.
+# These stay for the same reason, without effect on other tokenizers.
 _backend.apply_chat_template = with_masks(_backend.apply_chat_template, _Backend)
 _backend._encode_plus = with_rows(_backend, transformers.BatchEncoding, _Backend)
 _backend.__call__ = with_plain_calls(_backend, _Backend)
@@ -114,7 +114,7 @@ def _with_training(original: Callable[..., Any]) -> Callable[..., Any]:
     def train_new_from_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
         is_ours = isinstance(self._tokenizer, _Backend)
         if is_ours and not isinstance(_backends.TokenizerFast, _Reader):
-            # Survives: no effect on other tokenizers.
+            # Stays after `unpatch_transformers`, without effect on other tokenizers.
             _backends.TokenizerFast = _Reader(_backends.TokenizerFast)
         token = _is_training.set(is_ours)
         try:
@@ -137,7 +137,7 @@ def _swap(tokenizer: Any) -> Any:
     """Replaces the `tokenizers.Tokenizer` of a transformers tokenizer with our object.
 
     Raises:
-        UnsupportedTokenizer: It requires an unsupported feature.
+        UnsupportedTokenizer: The file requires an unsupported feature.
     """
     inner = tokenizer._tokenizer
     if is_theirs(inner):
@@ -157,20 +157,20 @@ def _swap(tokenizer: Any) -> Any:
 
 
 def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
-    """A transformers tokenizer around ours.
+    """Wraps a tokenizer of this package in a transformers tokenizer.
 
     Args:
         tokenizer_or_folder: A `Tokenizer`, a transformers tokenizer (which is changed and
             returned), or the folder of a pretrained one.
-        kwargs: For a `Tokenizer`, what ``transformers.TokenizersBackend`` takes, such as
-            ``eos_token``; for a folder, what ``AutoTokenizer.from_pretrained`` takes.
+        kwargs: For a `Tokenizer`, arguments of ``transformers.TokenizersBackend``, such as
+            ``eos_token``; for a folder, arguments of ``AutoTokenizer.from_pretrained``.
 
     Returns:
         A ``transformers.PreTrainedTokenizerFast``.
 
     Raises:
-        UnsupportedTokenizer: It requires an unsupported feature.
-        TypeError: It is something else.
+        UnsupportedTokenizer: The file requires an unsupported feature.
+        TypeError: The argument is something else.
         ImportError: transformers is not installed.
     """
     if isinstance(tokenizer_or_folder, Tokenizer):
@@ -199,7 +199,7 @@ def _log_once(name: str, reason: str) -> None:
         _logger.warning("%s keeps the tokenizer of transformers: %s", name, reason)
 
 
-# During a patched `from_pretrained`: reasons why ours refuses a file.
+# Reasons why our tokenizer refuses a file, collected during a patched `from_pretrained`.
 _loading: ContextVar[list[str] | None] = ContextVar("_loading", default=None)
 # True during the outermost `from_pretrained`, whose result is checked.
 _is_patched_call: ContextVar[bool] = ContextVar("_is_patched_call", default=False)
@@ -210,8 +210,8 @@ _is_training: ContextVar[bool] = ContextVar("_is_training", default=False)
 class _File:
     """A ``tokenizer.json`` that transformers asked `tokenizers` to read.
 
-    The constructor of transformers' tokenizers replaces this by ours; a class that builds the
-    object of `tokenizers` itself triggers the reading.
+    The constructor of transformers' tokenizers replaces this object with ours; a class that builds
+    a `tokenizers.Tokenizer` itself triggers the reading.
     """
 
     def __init__(self, path: str, original: Any):
@@ -264,7 +264,7 @@ def _read(path: str, refused: list[str]) -> Tokenizer | None:
 
 
 def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
-    """Wraps the constructor of transformers' tokenizers to receive our object for the file."""
+    """Wraps the constructor of transformers' tokenizers to pass our object instead of the file."""
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -277,7 +277,7 @@ def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
         elif refused is not None and given is None and self._tokenizer is None:
             if path is not None and os.path.isfile(path):
                 kwargs["tokenizer_object"] = _read(path, refused)
-        # From here on, `tokenizers` reads files.
+        # Until the reset, `tokenizers` reads files.
         token = _loading.set(None)
         try:
             original(self, *args, **kwargs)
@@ -328,8 +328,9 @@ def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
 def _class_for(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type:
     """Returns the class for a folder that `AutoTokenizer` loads.
 
-    Up to 5.21, transformers takes `LlamaTokenizer`, which cuts at spaces only, for byte-level files
-    that name it, as DeepSeek's do; 5.22 and later take the class that reads the file as it is.
+    Up to 5.21, transformers uses `LlamaTokenizer`, which cuts only at spaces, for byte-level files
+    that name this class, as DeepSeek's do; later versions use the class that reads the file as
+    written.
     """
     is_old = not hasattr(_backend, "_tokenizer_json_has_byte_level")
     if not (is_old and kwargs.get("_from_auto") and cls.__name__ == "LlamaTokenizer" and args):
@@ -360,13 +361,13 @@ def _class_for(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type
 
 
 def patch_transformers() -> None:
-    """Makes ``from_pretrained`` of transformers give tokenizers around ours: on ``AutoTokenizer``,
-    and on the classes that have a ``tokenizer.json``.
+    """Makes ``from_pretrained`` of transformers return tokenizers around ours: on
+    ``AutoTokenizer``, and on the classes that have a ``tokenizer.json``.
 
     For an unsupported file, transformers' tokenizer is returned, and the reason is logged once.
-    ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which takes both
-    kinds; the class of `tokenizers` takes both, too, but needs a second vocabulary in memory for
-    ours. Repeated calls do nothing. `is_ours` tells which tokenizers are ours.
+    ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which accepts both
+    kinds of tokenizer; the class of `tokenizers` accepts both, too, but keeps a second vocabulary
+    in memory for ours. Repeated calls do nothing. `is_ours` tells which tokenizers are ours.
     """
     with _lock:
         if _replaced:
@@ -395,5 +396,5 @@ def unpatch_transformers() -> None:
             _backends.TokenizerFast = _replaced.pop("TokenizerFast")
 
 
-# A fork waits for a running replacement: the child would inherit a partial one and a held lock.
+# A fork waits for a running replacement: a child would inherit partial changes and the lock.
 after_fork(_lock.release, before=_lock.acquire, in_parent=_lock.release)

@@ -1,1 +1,1 @@
-"""The parts of a report, written as HTML and Markdown, for `bpe_engine.corpus` and `vocab_tools`."""
+"""Reports as HTML and Markdown, for `bpe_engine.corpus` and `vocab_tools`."""

@@ -1,4 +1,4 @@
-"""The parts of a report, rendered as one HTML file, Markdown or text."""
+"""The parts of a report, and their rendering as one HTML file, as Markdown or as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Cell = Any
 
 
 def best(value: Cell) -> Cell:
-    """Marks a number as the best of its row."""
+    """Marks a number as the best in its row."""
     return [value, "best"]
 
 
@@ -46,7 +46,7 @@ def columns(titles: Mapping[str, str]) -> list[Column]:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table; HTML and Markdown have its first `MOST_ROWS` rows."""
+    """A table, of which HTML and Markdown show the first `MOST_ROWS` rows."""
 
     id: str
     columns: Sequence[Column]
@@ -80,7 +80,7 @@ class Remark:
     examples: Sequence[str] = ()
     hidden: int = 0
     code: str = ""
-    #: The count in words.
+    #: The count with its noun.
     counted: str = ""
     #: The consequence and the remedy.
     why: str = ""

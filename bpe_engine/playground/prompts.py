@@ -1,4 +1,4 @@
-"""A prompt encoded safely, and naively: joined, with every special token allowed."""
+"""Encodes a prompt twice: safely, and naively as one text with every special token allowed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def prompt(
         format: A format of `render_chat`; or None for `template`.
         template: The text of a chat template.
         tools: JSON schemas of functions, which only templates take.
-        generation: End the prompt with the start of an answer.
+        generation: End the prompt with the header of an answer.
         variables: Trusted variables of the template, such as ``bos_token``.
 
     Returns:
@@ -60,7 +60,7 @@ def prompt(
     owners = [index for index, segment in enumerate(segments) for _ in segment.text]
     naive = []
     for id, (start, end) in zip(ids, spans):
-        # Tokens without characters belong to the preceding text.
+        # Tokens without characters count for the text before them.
         touched = {_origin(segments[owner]) for owner in owners[start : max(end, start + 1)]}
         if vocabulary.is_special(id):
             naive.append("forged" if "untrusted" in touched else "control")
@@ -99,7 +99,7 @@ def _chat(messages: Sequence[Mapping[str, Any]], format: str, generation: bool) 
 
 
 def _more(message: Mapping[str, Any], make: Callable[[str], Any] = str) -> dict[str, Any]:
-    """Returns the reasoning and the calls of a message, with every str copied."""
+    """Returns the reasoning and the calls of a message, with `make` applied to every str."""
     fields = {"reasoning": "reasoning_content", "tool_calls": "tool_calls"}
     return {name: _made(message[key], make) for key, name in fields.items() if message.get(key)}
 

@@ -1,4 +1,4 @@
-"""Serves the page to this machine only, on requests that carry the secret."""
+"""Serves the page to this machine only, for requests that carry the secret."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             return self._error(411, "the request needs its Content-Length")
-        # Python refuses very long numbers.
+        # Python refuses to parse very long numbers.
         if len(length.lstrip("0")) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
             return self._error(413, f"the request is larger than {MAX_BODY} bytes")
         body = self.rfile.read(int(length))
@@ -158,10 +158,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(contents)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Logs nothing: the lines would reveal the secret."""
+        """Logs nothing, because log lines would reveal the secret."""
 
     def handle(self) -> None:
-        """Handles the connection; ignores a closed page."""
+        """Handles the connection; ignores errors after the page is closed."""
         try:
             super().handle()
         except (ConnectionError, TimeoutError):

@@ -53,8 +53,8 @@ class Vocabulary:
 
 
 class Vocabularies:
-    """Encodings by name. Built-in ones open on demand, files only through `open`: a shared link
-    cannot read a file."""
+    """Encodings by name. Built-in encodings open on demand, files only through `open`, so that a
+    shared link cannot read a file."""
 
     def __init__(self) -> None:
         self._opened: dict[str, Vocabulary] = {}
@@ -68,7 +68,7 @@ class Vocabularies:
         return [*known, *(name for name in self._opened if name not in known)]
 
     def get(self, name: str) -> Vocabulary:
-        """Returns an encoding of this package, or one that was opened.
+        """Returns an encoding of this package, or one opened before.
 
         Raises:
             ValueError: The name is unknown; the message suggests another.
@@ -86,11 +86,11 @@ class Vocabularies:
         """Opens the name of an encoding or model, a file or a folder.
 
         Args:
-            source: A name, or what `bpe_engine.open_tokenizer` takes.
+            source: A name, or any source of `bpe_engine.open_tokenizer`.
 
         Raises:
-            LookupError: It is unknown.
-            ValueError, OSError: It cannot be opened; the message says why.
+            LookupError: The source is unknown.
+            ValueError, OSError: The source cannot be opened; the message says why.
         """
         source = source.strip()
         if source in self.names:

@@ -1,4 +1,4 @@
-"""Stepwise merges."""
+"""Merges of a piece, step by step."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .vocabularies import Vocabulary
 
 __all__ = ["merge_steps", "steps"]
 
-#: Maximum bytes of a piece with shown merges: each step lists all parts.
+#: Maximum bytes of a piece whose merges are shown: each step lists all parts.
 _LONGEST_PIECE = 200
 _MOST_PIECES = 500
 
 
 def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[dict[str, Any]]:
     """Yields the parts before each merge, the ranks of their pairs, and the merged pair: lowest
-    rank, leftmost on ties. The last step has None.
+    rank, leftmost on ties. In the last step, the merged pair is None.
 
     >>> ranks = {b"a": 0, b"b": 1, b"ab": 2}
     >>> [(step["parts"], step["ranks"], step["taken"]) for step in merge_steps(b"aba", ranks)]

@@ -1,4 +1,4 @@
-"""Prompts in which text from outside can never become a control token."""
+"""Prompts in which untrusted text can never become a control token."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Header(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Template text around the model's output."""
+    """Template text around the answers of the model."""
 
     #: Headers of answers after a question and after a tool result.
     headers: tuple[Header, Header]

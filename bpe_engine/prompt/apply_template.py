@@ -1,4 +1,4 @@
-"""Selection and rendering of the template for `Tokenizer.apply_chat_template`."""
+"""Selects and renders the template for `Tokenizer.apply_chat_template`."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def render(
 
 
 def without_none(messages: Sequence[Any]) -> list[Any]:
-    """Copies messages without fields that are None, which templates would print."""
+    """Copies messages, dropping fields that are None, which templates would print."""
     return [
         {key: value for key, value in message.items() if value is not None}
         if isinstance(message, (dict, Mapping))
@@ -120,7 +120,7 @@ def without_none(messages: Sequence[Any]) -> list[Any]:
 
 
 def _left_open(messages: list[Any], part: str, template: str) -> str:
-    """Marks the end of the last message and returns the message's text."""
+    """Puts the sentinel at the end of the last message, and returns the message's text."""
     final = messages[-1].get(part) if messages else None
     if final is None:
         raise ValueError(

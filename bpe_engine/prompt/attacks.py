@@ -1,4 +1,4 @@
-"""Techniques for forging control tokens, and the input fields, for `audit_template`."""
+"""Techniques for forging control tokens, and the fields to try them in, for `audit_template`."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _silent_calls(messages: _Messages) -> _Messages:
 
 
 def simplified(messages: _Messages) -> Iterator[_Messages]:
-    """Yields a conversation, then simpler variants for templates that reject it."""
+    """Yields a conversation, then simpler variants for templates that reject the first one."""
     changes = (_without_system, _without_reasoning, _silent_calls)
     for chosen in product((False, True), repeat=len(changes)):
         made = messages

@@ -26,7 +26,7 @@ class ControlString(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """Characters of a message that are missing from the prompt."""
+    """A run of characters of a message that is missing from the prompt."""
 
     #: Index of the message.
     message: int
@@ -101,8 +101,8 @@ class Audit:
         """Raises ValueError if untrusted text could control the model.
 
         Names of special tokens in untrusted text are safe, because they are encoded as ordinary
-        text. Other strings of ``control=`` are always text, so untrusted text must not contain
-        them.
+        text. Other strings in ``control=`` have no special token to guard against, so untrusted
+        text must not contain them.
 
         Raises:
             ValueError: A special token comes from untrusted text, or untrusted text contains a

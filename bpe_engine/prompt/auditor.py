@@ -185,7 +185,7 @@ class _Auditor:
             self._field(place.field)
 
     def _try_variable(self, name: str) -> None:
-        """Tries a template variable as a string, or else as a list of one string."""
+        """Tries a template variable as a string, and if that fails as a list of one string."""
         field = f"variable {name}"
         for conversation in self.taken[:2]:
             for path in ((name,), (name, 0)):
@@ -225,13 +225,13 @@ class _Auditor:
             for spelling in dict.fromkeys(trick.spellings(name))
             if trick is TRICKS[0] or spelling not in self.names
         }
-        # Tries the first spelling alone to obtain an example.
+        # Tries the first spelling on its own to obtain an example.
         spellings = sorted(texts, key=lambda spelling: texts[spelling] not in self.written)
         forged = self._attack(given, trick, {place: _within(spellings[0])}) if texts else set()
         for first in range(0, len(spellings), _AT_ONCE):
             filled = "".join(map(_within, spellings[first : first + _AT_ONCE]))
             forged |= self._attack(given, trick, {place: filled})
-        # The template's processing of its own tokens may hide the others.
+        # Tried one by one: how the template handles one token may hide the others.
         for spelling, name in texts.items():
             if name in self.written and name not in forged:
                 self._attack(given, trick, {place: _within(spelling)})
@@ -286,7 +286,7 @@ class _Auditor:
                 f"trying to forge control tokens took more than {self.max_seconds:g} seconds (max_seconds); "
                 f"{tried:,} prompts were tried"
             )
-        # A plain string would be rejected as a token.
+        # The engine would reject a plain string as the name of a token.
         filled: dict[str, Any] = {
             name: untrusted(value) if isinstance(value, str) else value
             for name, value in given.items()

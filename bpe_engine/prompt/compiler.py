@@ -1,4 +1,4 @@
-"""Compiler from templates to Python with trusted literals and the operators of `language`."""
+"""Compiles templates to Python with trusted literals and the operators of `language`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
     "TracingGenerator",
 ]
 
-#: Tags of output tuples: values whose text is concatenated, and values that are added first.
+#: Tags of output tuples: values whose text is concatenated, and summands to add first.
 OUTPUT_PIECES, OUTPUT_SUMMANDS = object(), object()
 
 # Approximate number of bytes that an expression produces per execution of its block.
@@ -69,7 +69,7 @@ class TracingGenerator(CodeGenerator):
         target = self._loops.pop(id(nodes), None)
         nodes = list(nodes)
         if target is not None:
-            # The text that follows may belong to a message.
+            # The text after this call may belong to a message.
             turn = f"turn_{len(self._turns)}"
             item = frame.symbols.ref(target)
             self.writeline(f"{turn} = traced_turn({item}, {self._turns[-1]})")
@@ -98,11 +98,11 @@ class TracingGenerator(CodeGenerator):
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:
         if node.test is not None:
-            # Items are read without entering a block.
+            # The filter reads the items without entering a block.
             self._given_to[id(node.test)] = "traced_guarded"
         is_unpacked = isinstance(node.target, nodes.Tuple)
         self._given_to[id(node.iter)] = "traced_each" if is_unpacked else "traced_opened"
-        # A loop inside turns that writes nothing separates no text.
+        # A loop that writes nothing separates no text, even inside a turn.
         is_output = self._is_output(frame) and not node.recursive
         is_output = is_output and (len(self._turns) == 1 or _writes(node))
         if is_output and isinstance(node.target, nodes.Name):

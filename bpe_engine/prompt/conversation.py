@@ -18,7 +18,7 @@ __all__ = ["Change", "Conversation", "stable_prefix"]
 
 
 class Change(NamedTuple):
-    """Change of the ids by an update."""
+    """The change that an update makes to the ids."""
 
     #: Number of previous ids kept.
     kept: int
@@ -67,11 +67,11 @@ class Conversation:
                 encoded like ``encode_segments``.
 
         Returns:
-            How many ids stayed, and the ids after those.
+            The number of ids kept, and all ids after them.
 
         Raises:
             ValueError, TypeError: As in `Encoding.encode` and `Encoding.encode_segments`. The
-                prompt stays as it was.
+                prompt is unchanged.
         """
         if isinstance(prompt, str):
             return Change(*self._state.update_text(prompt))
@@ -83,20 +83,19 @@ class Conversation:
 
         This cost requires text that can be split (see `stable_prefix`). Otherwise the text after
         the last special token is encoded again. Three operations cost as much as the whole prompt:
-        the first append after `fork`; the first text that is not in the normal form of its
-        encoding; and each append of segments if the ids of text depend on its segment, as in
-        tokenizer files whose model produces added tokens from text, or that search for added tokens
-        in normalized text.
+        the first append after `fork`; the first text that normalization changes; and each append of
+        segments if ids depend on segment boundaries, as in tokenizer files whose model produces
+        added tokens from text, or that search for added tokens in normalized text.
 
         Args:
             more: Text if the prompt so far is text, otherwise segments.
 
         Returns:
-            How many ids stayed, and the ids after those.
+            The number of ids kept, and all ids after them.
 
         Raises:
-            ValueError, TypeError: As in `update`; or the prompt so far is of the other kind. The
-                prompt is unchanged.
+            ValueError, TypeError: As in `update`; or `more` is not of the kind of the prompt so
+                far. The prompt is unchanged.
 
         >>> import bpe_engine
         >>> conversation = Conversation(bpe_engine.get_encoding("gpt2"))

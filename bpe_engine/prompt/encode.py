@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-# Searchers for control strings, by engine, then by `control` and the special tokens.
+# Searchers for control strings, by engine and then by `control` and the special tokens.
 _FINDERS: WeakKeyDictionary[Pipeline, dict[Any, NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
 # Maximum nesting depth of control strings that "strip" removes.
@@ -153,7 +153,7 @@ def _listed(segments: _Segments) -> list[Any]:
 
 
 def _shape(segment: Any) -> Any:
-    """Returns a segment without its untrusted text. Other values are unchanged."""
+    """Returns a segment with its untrusted text emptied. Other values are unchanged."""
     if isinstance(segment, tuple) and len(segment) >= 2 and isinstance(segment[0], str):
         return segment if is_trusted(segment) else ("", *segment[1:])
     return segment
@@ -247,7 +247,7 @@ def _finder(engine: Pipeline, control: Collection[str]) -> NameFinder:
 
 
 def _named(control: Collection[str]) -> list[str]:
-    """Validates and returns the names of `control=`."""
+    """Validates and returns the strings of `control=`."""
     if isinstance(control, (str, bytes)) or not isinstance(control, Iterable):
         hint = f"; for this one pass [{safe_repr(control)}]" if isinstance(control, str) else ""
         raise TypeError(f"control must be a collection of str, not {safe_repr(control)}{hint}")

@@ -1,7 +1,7 @@
 """`Escaped`: Markup that keeps its origin, returned by ``|safe`` and escaping.
 
-Markup escapes the text to which it is joined. Operations not defined in this module return
-untrusted text, as in `Traced`.
+Markup escapes text joined to it. Operations not defined in this module return untrusted text, as in
+`Traced`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Escaped(Markup):
         return iter(as_traced(self))
 
     def __repr__(self) -> str:
-        # Same behavior as a list of Markup.
+        # The same repr as Jinja's Markup.
         return f"Markup({str.__repr__(self)})"
 
     def join(self, parts: Iterable[Any], /) -> Escaped:
@@ -58,7 +58,7 @@ class Escaped(Markup):
 
 
 def _kept(name: str) -> Callable[..., Any]:
-    """Returns the method of `Traced` for escaped text. Its arguments are not escaped."""
+    """Returns a method of `Traced` for escaped text, which does not escape its arguments."""
     native = getattr(Traced, name)
 
     def method(self: Escaped, *args: Any, **kwargs: Any) -> Any:
@@ -100,7 +100,7 @@ def marked_safe(value: Any) -> Escaped:
 
 
 def escaped(value: Any) -> Escaped:
-    """``value|e``: text that escapes the text to which it is joined."""
+    """``value|e``: escaped text, which also escapes text joined to it."""
     if hasattr(value, "__html__"):
         return marked_safe(value)
     text = text_of(value)

@@ -13,7 +13,7 @@ __all__ = ["BY_KEY", "FIELDS", "REASONING_KEYS", "field_of", "spoken", "value_of
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 #: Fields that contain the text of a message's speaker.
 FIELDS = ("content", "reasoning", "tool_calls")
-#: Fields of keys with other names.
+#: Field by message key, where the names differ.
 BY_KEY = {
     **dict.fromkeys(REASONING_KEYS, "reasoning"),
     **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
@@ -21,12 +21,12 @@ BY_KEY = {
 
 
 def field_of(key: str) -> str:
-    """Returns the field of a key of a message."""
+    """Returns the field to which a message key belongs."""
     return BY_KEY.get(key, key)
 
 
 def value_of(data: Any, key: str) -> Any:
-    """Returns the value of a mapping's key or of another object's attribute, or None."""
+    """Returns the value of a key of a mapping, or of an attribute of another object, or None."""
     return data.get(key) if isinstance(data, (dict, Mapping)) else getattr(data, key, None)
 
 

@@ -93,7 +93,7 @@ def _replace(context: EvalContext, s: Any, old: Any, new: Any, count: int | None
 
 def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
     if not isinstance(s, str):
-        # Jinja appends to a list before it fails.
+        # Jinja would modify the list before failing.
         return FILTERS["indent"](list(s) if type(s) is list else s, width, first, blank)
     if not isinstance(width, str):
         use(width)
@@ -102,7 +102,7 @@ def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = Fal
     lines = text.splitlines()
     last = str.__str__(text)[-1:]
     if not lines or (last != "\r" and last.splitlines() == [""]):
-        # Treated as if another line end followed.
+        # `str.splitlines` omits an empty last line.
         lines.append("")
     use(len(lines) * (1 + len(indention)))
     if isinstance(s, Markup):
@@ -139,7 +139,7 @@ def _attr(environment: Any, obj: Any, name: str) -> Any:
 
 @pass_environment
 def _sum(environment: Any, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
-    total = sum((), start)  # The TypeError for strings.
+    total = sum((), start)  # Raises the TypeError for strings.
     if attribute is not None:
         iterable = map(make_attrgetter(environment, attribute), iterable)
     for item in iterable:
@@ -190,8 +190,8 @@ def _quadratic(*values: Any) -> int:
 
 
 def _listing(value: Any = None, *others: Any) -> int:
-    """Returns the cost of filters that create lists. A value or a numeric argument gives the length
-    of the list."""
+    """Returns the cost of filters that create lists. The length is that of a value, or a numeric
+    argument."""
     size = STRING * len(value) if hasattr(value, "__len__") else 0
     return size + ITEM * max((other for other in others if isinstance(other, int)), default=0)
 
@@ -222,7 +222,7 @@ _COSTS: dict[str, Callable[..., int]] = {
     **dict.fromkeys(["batch", "items", "list", "reverse", "slice"], _listing),
     **dict.fromkeys(["groupby", "max", "min", "sort", "unique"], _comparing),
 }
-# The size of an iterator is unknown before its end.
+# Wrappers that count the items of an iterator as they are read.
 _ITERATING: dict[Any, Callable[[Iterator[Any]], Any]] = {_comparing: list, _lazy: _counting}
 
 

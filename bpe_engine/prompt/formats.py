@@ -163,8 +163,8 @@ def render_chat(
         add_generation_prompt: Whether the prompt ends with the beginning of an assistant's message.
 
     Returns:
-        Segments. The text that a model with that role wrote, or should write, is labeled with
-        the message's role and the source ``messages[i]``; see `Audit.mask`.
+        Segments. Text that a model with that role wrote, or is to write, is labeled with the
+        message's role and the source ``messages[i]``; see `Audit.mask`.
 
     Raises:
         ValueError: The format lacks a role, reasoning, a channel or tool calls, or supports them
@@ -204,7 +204,7 @@ def _trusted(segments: list[Segment], text: str, role: str | None, source: str) 
 
 
 class _Message:
-    """Message in a chat format."""
+    """Renders one message in a chat format."""
 
     def __init__(self, format: ChatFormat, index: int, message: Mapping[str, Any]):
         self.source = f"messages[{index}]"
@@ -246,7 +246,7 @@ class _Message:
             _trusted(segments, format.after_calls, self.role, "format")
 
     def _own(self, what: str, value: Any, turn: Turn | None) -> Any:
-        """Returns a value allowed only in assistant messages, if the format has a turn for it."""
+        """Returns a value of an assistant message; raises if the format lacks such a turn."""
         if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
             return None
         if turn is None:

@@ -49,7 +49,7 @@ def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) ->
 
 
 def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
-    """``text.format(*args, **kwargs)``; `native` returns it without origins."""
+    """``text.format(*args, **kwargs)``; `native` formats without origins."""
     check_format(text, (*args, *kwargs.values()) if isinstance(kwargs, dict) else (kwargs,))
     whole = native()
     text = as_traced(text)
@@ -93,7 +93,7 @@ def check_filled(format: str, sign: str, values: Any) -> None:
         return
     size = size_of(values)
     if not (isinstance(values, tuple) and sign == "%"):
-        # Each value may be used any number of times.
+        # A format may use each value any number of times.
         items = (*values.values(), None) if isinstance(values, dict) else values
         items = items if isinstance(items, tuple) else (items,)
         size += count * max(map(size_of, items), default=0)

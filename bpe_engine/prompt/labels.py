@@ -66,7 +66,7 @@ _SCALARS: dict[type, Callable[[Any], Any]] = {
     bool: _Bool,
     type(None): lambda value: _None(),
 }
-# Error messages contain the types of the caller's values.
+# Error messages show the original types of the caller's values.
 for _kind, _own in ((int, _Int), (float, _Float), (bool, _Bool), (type(None), _None)):
     _own.__name__ = _kind.__name__
 
@@ -129,6 +129,6 @@ def opened(value: Any) -> Any:
 
 
 def each_opened(items: Any) -> Any:
-    """Returns items that a loop unpacks."""
+    """Returns the items of a loop that unpacks them, with labels."""
     items = opened(items)
     return list(map(opened, items)) if type(items) is list else items

@@ -169,7 +169,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def raise_exception(message: str) -> None:
-    """Rejects a conversation."""
+    """Rejects the conversation: called by templates."""
     raise TemplateError(message)
 
 

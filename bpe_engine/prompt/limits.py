@@ -1,8 +1,8 @@
-"""Limits on the rendering of a template: time, and the amount of data read and created.
+"""Limits the rendering of a template: time, and the amount of data read and created.
 
 Every block of a template, and every call, filter and operator with operand-dependent cost, reports
-its cost to `use` before it runs. Its time is proportional to the cost, so that `use` checks the
-clock often enough.
+its cost to `use` before it runs. Time is proportional to cost, so `use` checks the clock often
+enough.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TemplateLimitError(ValueError):
 
 
 class Limits:
-    """Limits of one rendering with their remaining amounts."""
+    """Limits of one rendering, and the amounts that remain."""
 
     __slots__ = ("characters", "deadline", "next_look", "room", "seconds")
 
@@ -113,7 +113,7 @@ def size_of(value: Any) -> int:
     """Returns the size of a value for an operation that traverses it completely.
 
     Nested lists with repeated items may be small in memory but extremely long when printed.
-    Therefore each object counts as often as it occurs.
+    Therefore each occurrence of an object counts.
     """
     size = size_of_plain(value)
     return _size_of(value, {}) if size is None else size

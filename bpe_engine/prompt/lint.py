@@ -1,4 +1,4 @@
-"""`stable_prefix_check`: suitability of a chat template for multi-turn training."""
+"""`stable_prefix_check`: checks whether a chat template suits multi-turn training."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ __all__ = ["Sample", "TemplateReport", "stable_prefix_check"]
 
 
 class Sample:
-    """Template with its required variables, which renders a plain user question.
+    """A template together with the variables that it needs to render a plain user question.
 
     Args:
         template: Chat template or its source.
-        tokenizer: The model's.
-        variables: Other variables of the template. Those that it asks for and that are missing
-            are "[]".
+        tokenizer: The tokenizer of the model.
+        variables: Other variables of the template. Missing variables that the template reads are
+            "[]".
 
     Raises:
         ValueError: The template rejects a plain question, or is too large. jinja2.TemplateError:
@@ -100,12 +100,12 @@ class Sample:
 
 
 class _Kind(NamedTuple):
-    """Continuation of a conversation."""
+    """A way to continue a conversation."""
 
     answer: dict[str, Any]
     more: list[dict[str, Any]]
     has_tools: bool = False
-    #: Templates may reject the continuation.
+    #: True if templates may reject the continuation.
     is_optional: bool = False
 
     @property
@@ -134,8 +134,8 @@ class TemplateReport:
     continuations: Mapping[str, str | None]
     #: Whether the template has ``{% generation %}`` tags.
     has_tags: bool
-    #: Whether the template writes the token that begins a text itself: encoding the text with
-    #: ``add_special_tokens=True`` would double it.
+    #: Whether the template itself writes the begin-of-text token, which ``add_special_tokens=True``
+    #: would then double.
     writes_bos: bool
     #: Control tokens written by the template that are not special tokens of the tokenizer. None
     #: without a tokenizer.
@@ -203,8 +203,8 @@ def stable_prefix_check(
     Args:
         template: A chat template.
         tokenizer: Tokenizer of the model, whose special tokens are compared with the template's.
-        variables: Other variables of the template. Those that it asks for and that are missing
-            are "[]".
+        variables: Other variables of the template. Missing variables that the template reads are
+            "[]".
 
     Raises:
         ValueError: The template rejects a plain conversation, or is too large.
@@ -313,7 +313,7 @@ def _arguments(render: Any) -> str:
 
 
 class _Dropped(Exception):  # noqa: N818 - no error of a caller
-    """The template does not show the reasoning."""
+    """Raised if the template omits the reasoning."""
 
 
 _BEGINNINGS = ("<|begin_of_text|>", "<bos>", "<|startoftext|>", "<｜begin▁of▁sentence｜>")

@@ -1,8 +1,8 @@
 """Token counts of requests to OpenAI's chat API, exact where OpenAI has published a rule.
 
 The rule is in "How to count tokens with tiktoken" of OpenAI's cookbook. It covers gpt-3.5-turbo,
-gpt-4 and gpt-4o with strings and functions with flat parameters. All other content is counted as
-text with the same surrounding tokens and reported as an estimate.
+gpt-4 and gpt-4o with strings and functions with flat parameters. All other content counts as text
+with the same surrounding tokens, and is listed as an estimate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .segments import Origin
 
 __all__ = ["ChatTokens", "count_chat_tokens"]
 
-#: Extra tokens: around each message, for a name, and before the reply.
+#: Extra tokens around each message, for a name, and before the reply.
 _MESSAGE, _NAME, _REPLY = 3, 1, 3
 
 #: Tokens around each function, by encoding; after all functions; around properties; around property
@@ -28,7 +28,7 @@ _MESSAGE, _NAME, _REPLY = 3, 1, 3
 _FUNCTION = {"cl100k_base": 10, "o200k_base": 7, "o200k_harmony": 7}
 _FUNCTIONS, _PROPERTIES, _PROPERTY, _ENUM, _VALUE = 12, 3, 3, -3, 3
 
-#: Name prefixes of models covered by the rule, and of exceptions among them.
+#: Name prefixes of models covered by the rule, and of models excepted from it.
 _MODELS = ("gpt-3.5-turbo", "gpt-4", "chatgpt-4o-", "ft:gpt-3.5-turbo", "ft:gpt-4")
 _OTHERS = ("gpt-3.5-turbo-0301", "gpt-4.", "ft:gpt-4.")
 
@@ -123,7 +123,7 @@ def counted_parts(
 ) -> tuple[list[tuple[Origin, int]], list[str]]:
     """Returns the parts of a request, each with its number of tokens; and the estimates.
 
-    The field "template" has the tokens around a message, or around the request.
+    The field "template" counts the tokens around a message, or around the request.
     """
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
@@ -245,8 +245,8 @@ class _Counter:
         return total + self._properties(parameters.get("properties"), where)
 
     def _line(self, part: Mapping[str, Any], *keys: str) -> int:
-        """Returns the number of tokens of a line of names and a description, laid out by the last
-        of `keys`."""
+        """Returns the number of tokens of a line of names and a description, in the layout of the
+        last of `keys`."""
         *names, where = keys
         if not isinstance(part.get("description"), str):
             self._guess(where, "has no description")

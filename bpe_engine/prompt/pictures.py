@@ -44,7 +44,7 @@ def picture_tokens(part: Mapping[str, Any], model: str) -> int | None:
     if size is None:
         return None
     width, height = size
-    # Small pictures are not enlarged: bills of 128 by 64 pixels have one tile.
+    # Small pictures are not enlarged: OpenAI bills one tile for 128 by 64 pixels.
     scale = min(1.0, _LONGEST / max(width, height))
     scale *= min(1.0, _SHORTEST / (scale * min(width, height)))
     tiles = ceil(width * scale / _TILE) * ceil(height * scale / _TILE)
@@ -75,7 +75,7 @@ def _frames(data: bytes) -> Iterator[tuple[int, int]]:
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         kind = data[at + 1]
-        if kind == 0xFF:  # filler
+        if kind == 0xFF:  # A filler byte.
             at += 1
             continue
         if kind in _FRAMES:

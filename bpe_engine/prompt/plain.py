@@ -1,4 +1,4 @@
-"""Conversion of a caller's template input to plain data, which runs no code of the caller."""
+"""Converts a caller's template input to plain data, without running code of the caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Plain"]
 
 
 class Plain:
-    """Converter of the caller's values to plain data, so that a template cannot call methods of
+    """Converts the caller's values to plain data, so that a template cannot call methods of
     objects."""
 
     def __init__(self, labels: Labels) -> None:
@@ -100,7 +100,7 @@ class Plain:
             if key not in self._numbers:
                 self._numbers[key] = self._labels.flags(segment)
             number = self._numbers[key]
-        # Trust is per character. A set of names would become trust in all of them.
+        # Trust is per character: a set of names would turn into trust in every name.
         is_trusted = is_special or segment.allowed_special is True
         return given(str.__str__(text), is_trusted, number)
 

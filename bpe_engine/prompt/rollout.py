@@ -18,7 +18,7 @@ from .template import ChatTemplate
 __all__ = ["Drift", "Rollout", "TemplateNotStable", "not_stable"]
 
 _Messages = Sequence[Mapping[str, Any]]
-# Number of characters that an error shows of each side.
+# Number of characters of each text that an error shows.
 _SHOWN = 40
 
 
@@ -51,7 +51,7 @@ class Drift(NamedTuple):
     #: Start and end index. The end is exclusive.
     start: int
     end: int
-    #: The ids there.
+    #: The ids in that range.
     ids: list[int]
     #: Ids from encoding their text.
     encoded: list[int]
@@ -68,14 +68,14 @@ class _Part(NamedTuple):
 class Rollout:
     """The ids of a conversation of several turns, for training on what a model sampled.
 
-    Sampled ids are unchanged. Only the text after them is rendered and encoded. That is valid only
-    if the template still renders the earlier part as before, which is checked each time. Segments
-    of the caller keep text from outside untrusted, as in `render_template`.
+    Sampled ids are unchanged; only the text after them is rendered and encoded. This requires that
+    the template still renders the earlier part as before, which is checked each time. Untrusted
+    text in messages stays untrusted, as in `render_template`.
 
     Args:
         template: A chat template, or a `ChatTemplate`.
         tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, whose
-            special tokens are variables of the template, too.
+            special tokens are also variables of the template.
         messages: The conversation up to the first answer.
         tools: JSON schemas of functions.
         max_tokens: Maximum number of ids of the rollout. None for no limit.
@@ -129,7 +129,7 @@ class Rollout:
         self._max_tokens = max_tokens
         StreamPool(tokenizer)  # Raises if an id may change the text before it.
         segments = self._rendered(self._messages)
-        #: The rendered text before the latest sample.
+        #: The text rendered before the latest sample.
         self._said = whole_text(segments)
         ids = tuple(encode_segments(tokenizer, segments, True).tolist())
         self._parts = [_Part(ids, False, None)]
@@ -167,12 +167,12 @@ class Rollout:
 
     @property
     def mask(self) -> list[int]:
-        """1 for each id that was sampled, 0 for others: an end token that `append` adds has 0."""
+        """1 for each sampled id, 0 for others, including an end token that `append` adds."""
         return [int(part.is_sampled) for part in self._parts for _ in part.ids]
 
     @property
     def logprobs(self) -> list[float | None]:
-        """The log-probability of each id that was sampled with one, None for others."""
+        """The log-probability of each sampled id, if one was given; None for others."""
         return [
             value
             for part in self._parts
@@ -186,7 +186,7 @@ class Rollout:
 
     @property
     def messages(self) -> list[Mapping[str, Any]]:
-        """The conversation: samples are messages of the assistant, parsed if the caller did so."""
+        """The conversation: samples are assistant messages, parsed if the caller passed them so."""
         sample = self._sample()
         if not sample:
             return list(self._messages)
@@ -254,14 +254,14 @@ class Rollout:
     ) -> bool:
         """Appends ids sampled from the model. Consecutive calls form one answer.
 
-        If `max_tokens` leaves no room for all of them, those that fit are kept, without the
-        beginning of a character whose rest does not, and the rollout is finished.
+        If `max_tokens` leaves too little room, the ids that fit are kept, without an incomplete
+        last character, and the rollout is finished.
 
         Args:
             ids: Ids with or without the token that ends the turn.
-            logprobs: Their log-probabilities, as many as ids.
-            message: The whole answer, parsed: a message with reasoning or tool calls, which must
-                render to the text that was sampled. Without it, the text is the content.
+            logprobs: The log-probability of each id.
+            message: The whole answer, parsed into a message with reasoning or tool calls, which
+                must render to the sampled text. By default the sampled text is the content.
 
         Returns:
             Whether the rollout goes on.
@@ -272,7 +272,7 @@ class Rollout:
         """
         self._check_open()
         segment = tokens(ids)
-        encode_segments(self._engine, [segment], True)  # Raises for no token.
+        encode_segments(self._engine, [segment], True)  # Raises if the name is not a token.
         new = segment.ids
         values = None if logprobs is None else tuple(float(value) for value in logprobs)
         if values is not None and len(values) != len(new):
@@ -289,22 +289,22 @@ class Rollout:
         return not self._is_finished
 
     def append(self, messages: _Messages) -> bool:
-        """Appends messages after the answer, and the beginning of the next one.
+        """Appends messages after the answer, and the header of the next answer.
 
         If they do not fit into `max_tokens`, nothing is appended and the rollout is finished.
 
         Args:
-            messages: Results of tools, or messages of the user.
+            messages: Tool results or user messages.
 
         Returns:
             Whether the rollout goes on.
 
         Raises:
-            TemplateNotStable: The template renders the earlier part in another way than before. The
-                rollout stays as it was.
+            TemplateNotStable: The template renders the earlier part differently than before. The
+                rollout is unchanged.
             ValueError: The model gave no answer yet, the rollout is finished, or the parsed message
-                says more than was sampled.
-            Exception: What `render_template` raises.
+                says more than the sampled text.
+            Exception: Any error of `render_template`.
         """
         self._check_open()
         messages = listed(messages)
@@ -338,7 +338,7 @@ class Rollout:
     def restart(self, messages: _Messages = ()) -> Rollout:
         """Returns a rollout whose prompt is the whole conversation as the template renders it now.
 
-        Nothing in it counts as sampled.
+        None of its ids count as sampled.
 
         Args:
             messages: Messages to append first.
@@ -379,10 +379,10 @@ class Rollout:
         """Renders the conversation with an answer of the text `body` and the special token `end`.
 
         Returns:
-            The whole text, the segments after the answer, and the answer as the template got it.
+            The whole text, the segments after the answer, and the answer as passed to the template.
 
         Raises:
-            TemplateNotStable: The earlier part or the answer has another text now.
+            TemplateNotStable: The earlier part or the answer now renders to another text.
             ValueError: The parsed message says more than the answer.
         """
         history, said = self._messages, self._said
@@ -420,7 +420,7 @@ class Rollout:
 
 
 def _first(segments: Sequence[Segment], message: int) -> int | None:
-    """Returns the offset of the first character from a message's content."""
+    """Returns the offset of the first character that comes from a message's content."""
     at = 0
     for segment in segments:
         origin = segment.origin
@@ -431,7 +431,7 @@ def _first(segments: Sequence[Segment], message: int) -> int | None:
 
 
 def _rest(behind: Sequence[Segment], message: int) -> str:
-    """Returns the first remaining text of a message in its turn."""
+    """Returns the first text of a message that remains in its turn."""
     for segment in behind:
         if segment.origin is None or segment.origin.message != message:
             break
@@ -441,7 +441,7 @@ def _rest(behind: Sequence[Segment], message: int) -> str:
 
 
 def _behind(segments: Sequence[Segment], at: int) -> list[Segment]:
-    """Returns the segments from this character on."""
+    """Returns the segments from character `at` on."""
     result = []
     for segment in segments:
         if at < len(segment.text):

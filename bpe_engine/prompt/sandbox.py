@@ -46,7 +46,7 @@ __all__ = ["TracingEnvironment"]
 # Maximum number of Jinja tokens, which limits compile time. The longest published templates have
 # about 5,000.
 _MOST_TOKENS = 20_000
-# Digits of a number in a template: Python reads no more of a text.
+# Maximum digits of a number in a template, the limit of Python's `int` for text.
 _MOST_DIGITS = 4300
 
 # Methods of str whose result contains an argument or may be longer. `Traced` defines them.
@@ -139,7 +139,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         obj = opened(obj)
         if type(obj) is dict and attribute not in DICT_METHODS:
-            # Nearly every look-up. The sandbox would return the same.
+            # The fast path of nearly every look-up, with the sandbox's result.
             value = obj.get(attribute, missing)
             return self.undefined(obj=obj, name=attribute) if value is missing else value
         if type(obj) is str or type(obj) is Traced:
@@ -147,7 +147,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if (type(obj) is LoopContext and attribute in LOOP_ATTRIBUTES) or (
             type(obj) is TemplateNamespace and not attribute.startswith("_")
         ):
-            # The sandbox would return the same here, too.
+            # A second fast path with the sandbox's result.
             try:
                 return getattr(obj, attribute)
             except AttributeError:
@@ -177,18 +177,18 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def _string_attribute(self, text: str, name: str) -> Any:
-        # Bytes would need limits of their own.
+        # Bytes would need separate limits.
         if name.startswith("_") or name == "encode":
             return self.unsafe_undefined(text, name)
         if name in _STRING_METHODS:
             return getattr(as_traced(text), name)
         if name in ("format", "format_map"):
             return _closed(self._format, text, name == "format_map")
-        # The sandbox would return the same here, too.
+        # A third fast path with the sandbox's result.
         try:
             return getattr(text, name)
         except AttributeError:
-            # Error messages contain the type of the caller's string.
+            # Error messages show the type of the string.
             return self.undefined(obj=str.__str__(text), name=name)
 
     def _markup_attribute(self, text: Markup, name: str) -> Any:
@@ -210,7 +210,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
-        # For macros and methods of str and dict, the sandbox would do the same.
+        # For macros and methods of str and dict, equal to the sandbox's check.
         if isinstance(__obj, Macro):
             use(ITEM * len(args))
             return __obj(__context.eval_ctx, *args, **kwargs)
@@ -228,7 +228,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
 
 
 def _cost(function: Any, own: Any, values: tuple[Any, ...]) -> int:
-    """Returns the cost of a call: its arguments, and the value to which the method belongs."""
+    """Returns the cost of a call: its arguments, and the value whose method is called."""
     given = STRING + sum(map(size_of, values))
     if isinstance(own, str):
         if function.__name__ in _SEARCHES:
@@ -237,13 +237,13 @@ def _cost(function: Any, own: Any, values: tuple[Any, ...]) -> int:
             given += len(own) * len(own) // 256
         return given + len(own)
     if values and isinstance(own, (list, tuple)):
-        # `count` and `index` compare with each item.
+        # `count` and `index` compare every item.
         return given + size_of(own)
     return given + ITEM * len(own) if isinstance(own, (list, tuple, dict)) else given
 
 
 def _closed(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
-    """Binds arguments as `functools.partial` does, which would show a template the function."""
+    """Binds arguments like `functools.partial`, which would expose the function to templates."""
     return lambda *args, **kwargs: function(*first, *args, **kwargs)
 
 

@@ -14,7 +14,7 @@ __all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted", "wh
 class Origin(NamedTuple):
     """Origin of text in a rendered template."""
 
-    #: The index of the message; for text of the template, the message that the text surrounds.
+    #: The index of the message; for template text, of the message that the text surrounds.
     message: int | None
     #: The role of the message. None for text of the template, tools and documents.
     role: str | None
@@ -26,7 +26,7 @@ class Origin(NamedTuple):
     #: Whether the template has ``{% generation %}`` tags.
     has_tags: bool = False
     #: For text of the template: whether the model writes it in the assistant's turn, after the
-    #: generation prompt. Set where a template has no tags.
+    #: generation prompt. Set only if the template has no tags.
     is_answer: bool = False
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
 class Segment(NamedTuple):
     """Part of a prompt. Created by `special`, `trusted`, `untrusted` and `tokens`.
 
-    A plain tuple of the first two items, or of more, can replace it.
+    A plain tuple of at least the first two items is accepted as a segment, too.
     """
 
     text: str
@@ -56,7 +56,7 @@ class Segment(NamedTuple):
     ids: tuple[int, ...] = ()
     #: Origin of the text in a template.
     origin: Origin | None = None
-    #: Offset of the text's first character there. None if the template rewrote the text.
+    #: Offset of the first character in the original text. None if the template rewrote the text.
     start: int | None = None
 
 
@@ -72,7 +72,7 @@ def special(name: str, *, role: str | None = None, source: str | None = None) ->
 
 
 def trusted(text: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """Returns text of the program itself: names of special tokens in it are special tokens.
+    """Returns text of the program itself, in which names of special tokens become special tokens.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import trusted
@@ -83,7 +83,7 @@ def trusted(text: str, *, role: str | None = None, source: str | None = None) ->
 
 
 def untrusted(text: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """Returns text from outside: nothing in it is ever a special token.
+    """Returns text from outside, no part of which ever becomes a special token.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import untrusted
@@ -96,7 +96,7 @@ def untrusted(text: str, *, role: str | None = None, source: str | None = None) 
 def tokens(
     ids: Iterable[SupportsIndex], *, role: str | None = None, source: str | None = None
 ) -> Segment:
-    """Returns token ids, such as those that a model generated. Text never merges with them.
+    """Returns token ids, such as a model's output. Text is never merged with these ids.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import tokens, trusted

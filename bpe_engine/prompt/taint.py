@@ -1,17 +1,17 @@
 """The taint rule of chat templates: which characters of a rendered text are trusted.
 
 1. A character is trusted if the template wrote it, as a literal or between its tags (`trusted`), or if
-   the caller gave it in a trusted segment (`given`). Nothing else makes trust.
+   the caller gave it in a trusted segment (`given`). There is no other source of trust.
 2. Each character has flags: trusted or not, and the caller's value it comes from. An operation of
    this module that moves characters moves their flags with them. Any other operation returns a plain
-   ``str``, whose characters are untrusted: an unknown operation loses trust, and never gains it.
-3. Trusted texts on both sides of an untrusted one are never joined to one text, even if the untrusted
-   text is empty, or was removed. A run of length 0 (`_APART`) keeps them apart.
-4. Special tokens are found inside of one run of trusted text only (`collect_segments` in Rust makes
+   ``str``, whose characters are untrusted: an unknown operation loses trust, and never adds trust.
+3. Trusted texts on both sides of an untrusted text are never joined into one text, even if the
+   untrusted text is empty, or was removed. A run of length 0 (`_APART`) keeps them apart.
+4. Special tokens are found only inside one run of trusted text (`collect_segments` in Rust makes
    one segment of it).
 
-`bindings/src/taint.rs` joins and cuts the same strings in native code. No other module makes flags:
-`tests/prompt/test_template.py` checks who calls `trusted`, `given` and `traced`.
+`bindings/src/taint.rs` joins and cuts the same strings in native code. No other module creates
+flags: `tests/prompt/test_template.py` checks who calls `trusted`, `given` and `traced`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _GIVEN = 4  # Multiplied by the number of the caller's value, starting at 1.
 _START = 1 << 32  # Multiplied by the offset of the first character in the caller's value.
 _NOWHERE = _START * ((1 << 31) - 1)  # The characters do not map one by one to the value.
 
-# Maximum number of parts of one text that keep their origins. A text with more is untrusted.
+# Maximum number of parts of one text that keep their origins. A text with more parts is untrusted.
 PIECES = 1 << 16
 # Maximum number of parts joined before their size is counted.
 _FEW = 16
@@ -119,7 +119,7 @@ class Traced(str):
             return _add(self, other)
         if hasattr(other, "__html__") or not type(other).__module__ == "builtins":
             return NotImplemented
-        return str.__add__(self, other)  # The TypeError of str.
+        return str.__add__(self, other)  # Raises the TypeError of str.
 
     def __radd__(self, other: str) -> str:
         return _add(other, self) if _is_text(other) else NotImplemented
@@ -160,7 +160,7 @@ class Traced(str):
             use(STRING * len(parts))
         parts = list(parts)
         if not all(isinstance(part, str) for part in parts):
-            return str.join(self, parts)  # The TypeError of str.
+            return str.join(self, parts)  # Raises the TypeError of str.
         use(sum(map(len, parts)) + len(self) * len(parts))
         if len(parts) > PIECES:
             return str.join(self, parts)
@@ -221,7 +221,7 @@ class Traced(str):
             return parts
         spans, at, text = [], 0, str.__str__(self)
         for part in parts:
-            # Whitespace separates words, and no word begins with whitespace.
+            # Words are separated by whitespace, so the next occurrence is the word itself.
             at = at if sep is not None else text.index(part, at)
             spans.append((at, at + len(part)))
             at += len(part) + (0 if sep is None else len(sep))
@@ -328,8 +328,8 @@ def parts_of(text: Traced, spans: Iterable[Span]) -> list[str]:
 
 
 def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
-    """Yields the runs of parts that are taken out of `text`. A trusted end of a part stays apart from its
-    new neighbor if there was untrusted text beyond that end."""
+    """Yields the runs of parts cut out of `text`. If untrusted text followed a trusted part or came
+    before it, the part stays separate from its new neighbor."""
     flags = text._flags
     if type(flags) is int:
         for start, end in spans:
@@ -414,14 +414,14 @@ def by_run(text: Traced, change: Callable[[str], str]) -> Traced:
 
 
 def by_character(change: Callable[[str], str]) -> Callable[[Traced], str]:
-    """Returns the method for a change that makes at least one character of each. If the length is
+    """Returns the method for a change that turns each character into one or more. If the length is
     unchanged, so is the position of each character."""
 
     def method(self: Traced) -> str:
         result = change(str.__str__(self))
         if len(result) == len(self):
             return traced(result, self._runs)
-        # Some characters became several, which rarely depends on their neighbors.
+        # Some character became several; the result rarely depends on its neighbors.
         pieces = by_run(self, change)
         return traced(result, _unplaced(pieces._runs)) if pieces == result else result
 
@@ -438,7 +438,7 @@ def _padding(pad: Callable[..., str]) -> Callable[..., str]:
         if pad is str.ljust:
             before = 0
         elif pad is str.center:
-            # str alone knows how it rounds the middle.
+            # Let str decide how to round the middle.
             before = str.index(str.center("\0" * len(self), width, "\1"), "\0") if self else before
         # The fill is trusted only if all of its text is.
         runs = runs_of(fill)

@@ -38,7 +38,7 @@ __all__ = [
 
 #: Maximum number of variable sets for which `Answers` are cached.
 _MOST_ANSWERS = 64
-# Longer than any published template.
+# Maximum characters of a template, more than any published template has.
 _MAX_SOURCE = 1 << 18
 #: Variables whose values are names of special tokens.
 _TOKEN_VARIABLES = frozenset(
@@ -59,13 +59,13 @@ def render_template(
 ) -> list[Segment]:
     """Renders a chat template of Hugging Face to segments.
 
-    Their joined texts are what transformers renders. The template's own text is trusted. Every
-    string that comes with a call is untrusted, whatever the template does with it: names and
+    The joined texts equal the prompt of transformers. The template's own text is trusted. Every
+    string passed in a call is untrusted, whatever the template does with the string: names and
     roles, the keys of tool schemas, and `variables`, too. Pass your own values, such as
     `bos_token`, as ``special("<s>")`` or ``trusted("...")``, which may be anywhere in messages,
-    tools, documents and variables. A special token stays one segment, unless the template takes
-    it apart; encoding it raises an error if the encoding lacks it. As text, a `bos_token` would be
-    no token: a plain string is refused there, unless `tokenizer` knows it.
+    tools, documents and variables. A special token stays one segment, unless the template takes the
+    name apart; encoding raises an error if the encoding lacks the token. A plain string would make
+    a `bos_token` ordinary text, so the call raises unless `tokenizer` knows the token.
 
     Each segment has an `Origin`: the message, role and field that its text comes from. Text inside
     ``{% generation %}`` blocks has the role "assistant"; see `Audit.mask`. Segments with labels,
@@ -77,22 +77,23 @@ def render_template(
         tools: JSON schemas of functions.
         documents: Mappings with the keys that the template reads.
         add_generation_prompt: Whether the prompt ends with the beginning of an answer.
-        tokenizer: An encoding or a tokenizer. A plain string in `bos_token`, `eos_token` and their
-            kin that is one of its special tokens is taken as ``special(...)``. A
-            `bpe_engine.Tokenizer` also gives the template the tokenizer's special tokens, as in
-            `apply_chat_template`; for an encoding, which does not name them, a warning says so.
-        variables: Other variables of the template. Only ``self``, which names the template
-            itself, cannot be one.
+        tokenizer: An encoding or a tokenizer. A plain string in `bos_token`, `eos_token` and
+            similar variables is taken as ``special(...)`` if it names a special token of the
+            tokenizer. A `bpe_engine.Tokenizer` also gives the template the tokenizer's special
+            tokens, as in `apply_chat_template`; for an encoding, which does not name them, a
+            warning says so.
+        variables: Other variables of the template. The name ``self`` is reserved for the template
+            itself.
 
     Raises:
-        TypeError: `messages`, `tools` or `documents` are not sequences of mappings, or something
-            in them is bytes.
+        TypeError: `messages`, `tools` or `documents` are not sequences of mappings, or contain
+            bytes.
         ValueError: A variable is named ``self``; `bos_token`, `eos_token`, `unk_token`,
             `sep_token`, `pad_token`, `cls_token` or `mask_token` is a plain string that `tokenizer`
             does not know; or data is nested too deeply.
-        TemplateLimitError: The template needs more time, depth or room than it may have.
-        jinja2.TemplateError: The template has errors, or refuses the conversation.
-        ImportError: jinja2 is missing (the extra ``chat``).
+        TemplateLimitError: The template exceeds a limit of time, depth or size.
+        jinja2.TemplateError: The template has errors, or refuses the conversation. ImportError:
+        jinja2 is missing (the extra ``chat``).
 
     >>> from bpe_engine.prompt import render_template
     >>> template = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
@@ -119,7 +120,7 @@ class ChatTemplate:
         source: The text of the template, at most 256 KiB.
         max_seconds: Time limit of a rendering in seconds.
         max_characters: Maximum number of characters of the result, and of the data that one
-            operation may read and create. All operations together have 32 times as much, and more
+            operation may read and create. All operations together may use 32 times as many, or more
             for long messages. None for 16 million and four times the characters of the messages.
     """
 
@@ -157,7 +158,7 @@ class ChatTemplate:
 
     @property
     def variables(self) -> frozenset[str]:
-        """The variables that the template reads, even if the template may set them itself.
+        """The variables that the template reads, including variables that it may set first.
 
         >>> from bpe_engine.prompt import ChatTemplate
         >>> sorted(ChatTemplate("{{ bos_token }}{% if thinking %}{{ messages }}{% endif %}").variables)
@@ -203,7 +204,7 @@ class ChatTemplate:
         return mark_answers(segments, turns_of(roles), *found)
 
     def _warn_of_missing(self, given: Iterable[str]) -> None:
-        """Warns of special tokens that the template reads, and that an encoding does not name."""
+        """Warns of special tokens that the template reads and the encoding does not define."""
         if self._tokens is None:
             self._tokens = self.variables & _TOKEN_VARIABLES
         if missing := sorted(self._tokens.difference(given)):
@@ -260,7 +261,7 @@ class ChatTemplate:
         return self._rendered(values, labels, given.characters)
 
     def _rendered(self, values: dict[str, Any], labels: Labels, given: int) -> list[Segment]:
-        """Renders plain values with this many characters."""
+        """Renders plain values, which have `given` characters in total."""
         characters = self.max_characters
         if characters is None:
             characters = (1 << 24) + 4 * given
@@ -305,7 +306,7 @@ def _role(message: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    """Returns the part of a variable on which generation prompts are likely to depend."""
+    """Returns a cache key: the part of a variable on which generation prompts likely depend."""
     return value if type(value) in (str, int, bool, float, type(None), Segment) else type(value)
 
 
@@ -350,7 +351,7 @@ _cached = lru_cache(32)(ChatTemplate)
 
 
 def chat_template(source: str | ChatTemplate, max_seconds: float = 10.0) -> ChatTemplate:
-    """Returns a template, which is compiled once."""
+    """Returns a compiled template from the cache, or compiles it."""
     if isinstance(source, ChatTemplate):
         return source
     made = _cached if isinstance(source, str) else ChatTemplate

@@ -1,4 +1,4 @@
-"""`TemplateAudit`: the fields of a caller that forge control tokens, and the tricks that do."""
+"""`TemplateAudit`: the caller's fields that can forge control tokens, and the tricks that work."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Forgery:
     path: Path
     #: Caller's texts by field.
     given: Mapping[str, str]
-    #: The ids and the texts of the tokens around it, and whether each is the forged one.
+    #: The tokens around the forged token: id, text, and whether it is the forged token.
     prompt: Sequence[tuple[int, str, bool]]
 
     def __str__(self) -> str:
-        """Returns the tokens of the prompt, the forged one between angles."""
+        """Returns the tokens of the prompt, with the forged token in angle brackets."""
         shown = ((visible(text, SIGNS), is_forged) for _, text, is_forged in self.prompt)
         cut = "|".join(f"»{text}«" if is_forged else text for text, is_forged in shown)
         return f"{self.field}, {self.trick}: {cut}"
@@ -48,7 +48,7 @@ class TriedField:
     """Caller-supplied field with the results of the tricks."""
 
     name: str
-    #: Whether any prompt has the text of the field.
+    #: Whether the text of the field appears in any prompt.
     is_shown: bool = False
     #: Numbers of tried prompts and of prompts rejected by the template.
     prompts: int = 0
@@ -62,7 +62,7 @@ class TriedField:
         return self.naive if path == "naive" else self.segments
 
     def _by_trick(self, path: Path) -> str:
-        """Returns the tricks and their numbers of tokens: "literal, nested (2 tokens)"."""
+        """Returns the tricks and the number of tokens of each: "literal, nested (2 tokens)"."""
         tricks: dict[int, list[str]] = {}
         for trick, names in self.forged(path).items():
             tricks.setdefault(len(names), []).append(trick)
@@ -86,7 +86,7 @@ class TemplateAudit:
     #: Control tokens that the template writes and that are text to the tokenizer.
     unknown: Sequence[str]
     fields: Sequence[TriedField]
-    #: The tricks, with an explanation each.
+    #: The tricks, each with an explanation.
     tricks: Mapping[str, str]
     #: One prompt for each field and trick that forged a token.
     forgeries: Sequence[Forgery]

@@ -36,16 +36,15 @@ _Path = str | os.PathLike[str]
 class QwenTokenizer(Tokenizer):
     """The tokenizer of Qwen-7B. Special tokens are ``str``, all other tokens are ``bytes``.
 
-    Text is normalized to NFC before special tokens are looked for. Names of special tokens in a
+    Text is normalized to NFC before the search for special tokens. Names of special tokens in a
     text become special tokens unless a call forbids this: pass ``allowed_special=set()`` for text
     from outside.
 
     Args:
         vocab_file: A ``qwen.tiktoken``; by default the vocabulary inside the package.
         errors: The handler for invalid UTF-8, as in ``bytes.decode``.
-        extra_vocab_file: A rank file with more tokens, as ``vocab-tools learn`` writes it. Tokens
-            that exist already are skipped with a warning. Gaps between ids count in
-            ``len(tokenizer)``.
+        extra_vocab_file: A rank file with more tokens, as ``vocab-tools learn`` writes it. Existing
+            tokens are skipped with a warning. Gaps between ids count in ``len(tokenizer)``.
         pad_token, bos_token, eos_token, unk_token, sep_token, cls_token, mask_token: Special
             tokens by their roles: names of `special_tokens`.
         extra_special_tokens: More of Qwen's special tokens.
@@ -91,8 +90,7 @@ class QwenTokenizer(Tokenizer):
 
     @classmethod
     def from_pretrained(cls, folder: _Path, **kwargs: Any) -> QwenTokenizer:
-        """Reads ``qwen.tiktoken`` and ``tokenizer_config.json`` from a local folder. Each file may
-        be missing.
+        """Reads ``qwen.tiktoken`` and ``tokenizer_config.json``, if present, from a local folder.
 
         Args:
             folder: The folder. Nothing is downloaded.
@@ -119,7 +117,8 @@ class QwenTokenizer(Tokenizer):
         """Writes a folder from which `from_pretrained` reads this tokenizer. Returns its files.
 
         Raises:
-            FileExistsError: The folder holds a file of another tokenizer, which would be read too.
+            FileExistsError: The folder contains a file of another tokenizer, which would be read,
+                too.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -147,7 +146,7 @@ class QwenTokenizer(Tokenizer):
 
     @property
     def mergeable_ranks(self) -> Mapping[bytes, int]:
-        """The bytes and ids of all tokens but the special ones, read-only."""
+        """The bytes and ids of all tokens except special tokens, read-only."""
         return self.tokenizer.mergeable_ranks
 
     @property
@@ -157,7 +156,7 @@ class QwenTokenizer(Tokenizer):
 
     @property
     def decoder(self) -> dict[int, bytes | str]:
-        """The tokens by their ids, including special ones."""
+        """The tokens by id, including special tokens."""
         ranks: dict[int, bytes | str] = {id: token for token, id in self.mergeable_ranks.items()}
         return {**ranks, **{id: name for name, id in self.special_tokens.items()}}
 

@@ -1,4 +1,4 @@
-"""Defines the encodings inside the package: vocabulary, pattern, special tokens, normalization.
+"""Defines the built-in encodings: vocabulary, pattern, special tokens, normalization.
 
 To add one, add a row to `BUILTIN` and, if its ranks are new, their file to ``data/`` and its hash
 to `RANK_FILE_SHA256`. The build turns every rank file in ``data/`` into a vocabulary inside the
@@ -17,10 +17,10 @@ __all__ = ["BUILTIN", "RANK_FILE_SHA256", "BuiltIn"]
 
 
 class BuiltIn:
-    """The definition of an encoding inside the package.
+    """The definition of a built-in encoding.
 
-    A call returns the arguments of `Encoding`, as a constructor in a plugin does. `encoding()`
-    makes the same encoding faster, without a dict of the ranks.
+    Calling the object returns the arguments of `Encoding`, like a constructor in a plugin.
+    `encoding()` makes the same encoding faster, without a dict of the ranks.
     """
 
     # Avoids `dataclasses`, whose import would add a third to `import bpe_engine`.
@@ -34,7 +34,7 @@ class BuiltIn:
         explicit_n_vocab: int | None = None,
     ) -> None:
         self.name = name
-        self.vocabulary = vocabulary  # rank file in data/, without .tiktoken
+        self.vocabulary = vocabulary  # Name of the rank file in data/, without .tiktoken.
         self.pattern = pattern
         self.special_tokens = special_tokens
         self.normalization = normalization
@@ -72,7 +72,7 @@ _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
 _O200K_SPECIAL = {_END_OF_TEXT: 199_999, "<|endofprompt|>": 200_018}
 
-# Reserved names fill the ids without another name; 200018 has both kinds.
+# Reserved names fill the ids without another name; 200018 has a name of each kind.
 _HARMONY_SPECIAL = {
     **_O200K_SPECIAL,
     "<|startoftext|>": 199_998,
@@ -106,7 +106,7 @@ _QWEN2_5_NAMES = [
 def _qwen(name: str, special_names: list[str]) -> BuiltIn:
     """Three generations of Qwen share ranks, pattern and normalization; the names differ.
 
-    NFC comes before everything else: U+212A, the Kelvin sign, is encoded as the letter K.
+    NFC is applied before everything else: U+212A, the Kelvin sign, is encoded as the letter K.
     """
     special_tokens = {special: 151_643 + place for place, special in enumerate(special_names)}
     return BuiltIn(name, "qwen", patterns.QWEN, special_tokens, "NFC")

@@ -17,7 +17,7 @@ __all__ = [
     "read_vocab",
 ]
 
-#: Names of the two files, or suffixes: ``gpt2-vocab.json`` pairs with ``gpt2-merges.txt``.
+#: Names of the two files, also as suffixes: ``gpt2-vocab.json`` pairs with ``gpt2-merges.txt``.
 NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
@@ -48,7 +48,7 @@ def read_vocab(path: str | os.PathLike[str]) -> dict[str, int]:
 
 
 def parse_vocab(contents: str, path: str) -> dict[str, int]:
-    """Returns the tokens and ids in the contents of a ``vocab.json``. Raises as `read_vocab`."""
+    """Parses the contents of a ``vocab.json`` into tokens and ids. Raises like `read_vocab`."""
     wanted = "a JSON object of tokens and ids, such as {'a': 64}"
     try:
         vocab = json.loads(contents)
@@ -81,7 +81,7 @@ def read_merges(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 
 def looks_special(vocab: Mapping[str, int], merges: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """Returns bracketed tokens that no merge yields, and their ids.
+    """Returns bracketed tokens that no merge produces, and their ids.
 
     >>> looks_special({"<": 0, ">": 1, "<>": 2, "<end>": 3}, [("<", ">")])
     {'<end>': 3}

@@ -28,21 +28,21 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
     Args:
         source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``, a
             ``.model`` of SentencePiece, ``vocab.json`` with ``merges.txt``, or BERT's
-            ``vocab.txt``; or a folder with such a file. A file or a folder comes before an encoding
-            of the same name.
+            ``vocab.txt``; or a folder with such a file. A file or a folder takes precedence over an
+            encoding of the same name.
 
     Returns:
         The tokenizer with tiktoken's methods: lists of ids, without the special tokens that the
         post-processor of a file adds, and ValueError for the name of a special token in a text. Files
         without ranks, such as WordPiece and Unigram, have no `mergeable_ranks`, `pattern`,
         `encode_single_token` and `encode_with_unstable`: these raise an error with the reason.
-        `Encoding.hf` and `Encoding.transformers` are the tokenizer with the methods of those
+        `Encoding.hf` and `Encoding.transformers` give the tokenizer with the methods of those
         packages.
 
     Raises:
         FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
             message.
-        ValueError: The file is malformed, or of a format that is not opened.
+        ValueError: The file is malformed, or of an unsupported format.
         OSError: The file cannot be read.
 
     >>> open_tokenizer("gpt2")
@@ -60,7 +60,7 @@ def encoding_of_ranks(opened: Encoding) -> Encoding:
     tokens are ignored, and added tokens that merging makes under the same id are dropped.
 
     Raises:
-        UnsupportedTokenizer: The file has no ranks, or more than one pattern; the message says where.
+        UnsupportedTokenizer: The file has no ranks, or several patterns; the message says which.
     """
     if opened._file is None:
         return opened

@@ -1,4 +1,4 @@
-"""Recognizes the ranks of published vocabularies, whose files name neither pattern nor special tokens."""
+"""Recognizes published ranks, because rank files state neither pattern nor special tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROBE_ID = 50000
 
 
 def published_name(ranks: Mapping[bytes, int]) -> str | None:
-    """Returns the encoding whose ranks these are or extend; None for unpublished ranks.
+    """Returns the encoding whose ranks the given ranks equal or extend; None for unpublished ranks.
 
     >>> published_name(get_encoding("p50k_base").mergeable_ranks)
     'p50k_base'
@@ -36,5 +36,5 @@ def published_name(ranks: Mapping[bytes, int]) -> str | None:
 
 
 def may_be_published(contents: bytes) -> bool:
-    """Returns false if a rank file cannot be a published one; cheaper than parsing it."""
+    """Returns False if a rank file cannot be a published file; cheaper than parsing."""
     return re.search(rb" %d\s" % _PROBE_ID, contents) is not None

@@ -1,9 +1,9 @@
 """Reads the sidecar of a rank file: pattern and special tokens.
 
-A rank file holds tokens only. ``vocab-tools train`` and ``convert`` write the rest to
+A rank file has tokens only. ``vocab-tools train`` and ``convert`` write the rest to
 ``NAME.encoding.json`` in the same folder: a JSON object with ``pattern``, ``special_tokens`` and
-``normalization``; and, for what came out of a ``tokenizer.json``, with ``tokenizer_json``, all of
-that file but its vocabulary and merges.
+``normalization``; and, if converted from a ``tokenizer.json``, with ``tokenizer_json``: the whole
+file except vocabulary and merges.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENDING = ".encoding.json"
 
 
 def beside(path: str | os.PathLike[str]) -> Path:
-    """Returns the sidecar's path, for an existing or missing file.
+    """Returns the path of the sidecar, which need not exist.
 
     >>> beside("a/qwen.tiktoken").name, beside("vocab.json").name, beside("qwen").name
     ('qwen.encoding.json', 'vocab.encoding.json', 'qwen.encoding.json')
@@ -32,11 +32,11 @@ def beside(path: str | os.PathLike[str]) -> Path:
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Reads the sidecar of a file of tokens; None if it has none.
+    """Reads the sidecar of a rank file; returns None if there is none.
 
     Raises:
-        ValueError: It is malformed.
-        OSError: It cannot be read.
+        ValueError: The sidecar is malformed.
+        OSError: The sidecar cannot be read.
     """
     sidecar = beside(path)
     if not sidecar.exists():

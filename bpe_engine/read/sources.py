@@ -1,7 +1,7 @@
 """Recognizes tokenizers: the name of an encoding, a file, or a folder with files.
 
-`bpe_engine.read.opening` opens them. A new kind of file needs a row of `KINDS`, and
-a function there.
+`bpe_engine.read.opening` opens them. A new kind of file needs a row in `KINDS`, and a function in
+that module.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ __all__ = [
     "recognize",
 ]
 
-#: Formats: ``encoding`` is known by name, without a file. ``gguf`` is recognized for error
-#: messages.
+#: Formats: ``encoding`` is a name without a file. ``gguf`` is recognized for error messages.
 Format = Literal[
     "encoding", "tiktoken", "tokenizer.json", "tekken", "gpt2", "gguf", "sentencepiece", "wordpiece"
 ]
@@ -59,8 +58,7 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("wordpiece", r".*vocab\.txt", ("vocab.txt",)),
 )
 
-#: Names of SentencePiece models that a class of transformers renumbers: the ids of the folder differ
-#: from the ids of the model.
+#: Names of SentencePiece models whose ids a class of transformers changes.
 RENUMBERED = (
     "source.spm",
     "spiece.model",
@@ -75,13 +73,13 @@ _PLAIN_NAMES = {name for _, _, names in KINDS for name in names}
 #: File names that determine the format.
 _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 
-#: Reasons that a format is not opened, and the way out.
+#: Why a format cannot be opened, and what to do instead.
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of its byte-level BPE or "
     "SentencePiece model",
 }
 
-#: Reasons that a format has no ranks, for readers that need ranks.
+#: Why a format has no ranks, for readers that need ranks.
 NOT_RANKS: dict[Format, str] = {
     **NOT_OPENED,
     "sentencepiece": "is a model of SentencePiece, which has no ranks; bpe_engine.open_tokenizer reads it",
@@ -94,12 +92,12 @@ class Source(NamedTuple):
 
     path: str
     format: Format
-    #: The folder given instead of the file.
+    #: The folder, if the caller gave a folder instead of the file.
     folder: str | None = None
 
     @property
     def files(self) -> list[str]:
-        """The files, sidecar files included."""
+        """The files, including sidecar files."""
         if self.format == "encoding":
             return []
         pair = gpt2_files.pair(self.path) if self.format == "gpt2" else None
@@ -109,7 +107,7 @@ class Source(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the file; for a name that many tokenizers share, the folder's.
+        """The name of the file, or of its folder if many tokenizers share the file name.
 
         >>> Source("a/qwen.tiktoken", "tiktoken").name
         'qwen'
@@ -125,18 +123,18 @@ class Source(NamedTuple):
 
 
 def recognize(path: str | os.PathLike[str], format: Format | None = None) -> Source:
-    """Recognizes a tokenizer. A file or folder comes before an encoding of its name.
+    """Recognizes a tokenizer. A file or folder takes precedence over an encoding of the same name.
 
     Args:
-        path: The name of an encoding; a file; a folder with one; or the address of a file.
+        path: The name of an encoding; a file; a folder with such a file; or the address of a file.
         format: The format, if neither the name nor the contents determine it.
 
     Raises:
         FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
             message.
         IsADirectoryError: A folder has no tokenizer.
-        ValueError: The format is not known; or a folder has several files that are alike, or only a
-            model that a class of transformers renumbers.
+        ValueError: The format is not known; or a folder has several files of one kind, or only a
+            model whose ids a class of transformers changes.
         OSError: The file cannot be read.
 
     >>> recognize("gpt2")
@@ -198,7 +196,7 @@ def in_folder(folder: str | os.PathLike[str]) -> list[Source]:
 
 
 def _groups(folder: str) -> Iterator[list[Source]]:
-    """Yields the files of a folder by precedence, equal kinds together."""
+    """Yields the files of a folder by precedence, grouped by kind."""
     for format, _, names in KINDS:
         for name in names:
             files = [str(file) for file in sorted(Path(folder).glob(name)) if file.is_file()]
@@ -241,8 +239,8 @@ def format_of_name(path: str) -> Format | None:
 
 
 def _format_of_contents(path: str, named: Format | None) -> Format:
-    """Returns the format of a file; for a pipe or a device, which can be read only once, by the
-    name."""
+    """Returns the format of a file; for a pipe or a device, which can be read only once, judges by
+    the name."""
     if not os.path.isfile(path):
         return named or "tiktoken"
     with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Reads the text files of tokenizers: UTF-8 without a byte order mark."""
+"""Reads the text files of tokenizers, which must be UTF-8 without a byte order mark."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["check_marks", "decode_file", "read_text"]
 
 
 def check_marks(contents: bytes, name: str) -> None:
-    """Raises ValueError for UTF-16, UTF-32 and a byte order mark, which would be part of the first
-    token."""
+    """Raises ValueError for UTF-16, for UTF-32, and for a byte order mark, which would become part
+    of the first token."""
     start = contents[:4]
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
         raise ValueError(f"{name} is UTF-16 or UTF-32; convert it: iconv -f utf-16 -t utf-8")

@@ -1,7 +1,7 @@
 """A conversation cache for servers, and server plug-ins.
 
-`vllm` and `sglang` are found by their servers through entry points, and change nothing until the
-operator asks for them. Each needs its server.
+Servers find `vllm` and `sglang` through entry points; a plug-in changes nothing until the operator
+asks for it. Each plug-in needs its server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversations of a server's clients as segments, and their ids."""
+"""Renders the conversations of a server's clients to segments, and encodes them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["MAX_BYTES", "ROLES", "PromptEncoder", "PromptIds", "render_request"]
 #: Memory limit of a server's conversations, in bytes.
 MAX_BYTES = 256 << 20
 
-#: Roles of the chat APIs. A template may build a control token from such a role; from any other
-#: role, which a client made up, it builds text.
+#: Roles of the chat APIs. A template may build control tokens from these roles; any other role is
+#: the client's invention, and stays text.
 ROLES = frozenset("assistant developer function ipython model system tool user".split())
 _TRUSTED_ROLES = {role: trusted(role) for role in ROLES}
 
@@ -52,7 +52,7 @@ def render_request(
         template: The model's chat template.
         messages: The conversation.
         tokens: The tokenizer's special tokens by variable, such as ``bos_token``.
-        tools, documents: The request's.
+        tools, documents: The tools and documents of the request.
         add_generation_prompt, continue_final_message: As in transformers.
         variables: Other variables of the template that the request gives.
 
@@ -85,7 +85,7 @@ def _with_known_role(message: Any) -> Any:
 
 
 class PromptEncoder:
-    """Encodes prompts with the conversations of one server. Copying returns the same object.
+    """Encodes prompts with the conversation cache of one server. Copying returns the same object.
 
     Servers copy their tokenizers, once for each thread: all copies share the conversations.
     """
@@ -101,7 +101,8 @@ class PromptEncoder:
 
         Args:
             segments: The prompt.
-            tokenizer: The tokenizer of the copy, which encodes the prompt if either was changed.
+            tokenizer: The tokenizer of the copy, which encodes the prompt if a tokenizer was
+                changed.
         """
         text = "".join(segment.text for segment in segments)
         state = _state(self._tokenizer)
@@ -109,7 +110,7 @@ class PromptEncoder:
             return PromptIds(tokenizer.encode_segments(segments), text)
         with self._lock:
             if state != self._state:
-                # A cache keeps the tokens of its creation.
+                # A cache keeps the tokens that the tokenizer had when the cache was created.
                 self._cache = ConversationCache(self._tokenizer, max_bytes=MAX_BYTES)
                 self._state = state
             cache = self._cache
@@ -127,5 +128,5 @@ class PromptEncoder:
 
 
 def _state(tokenizer: Tokenizer) -> tuple[int, int]:
-    """Counts the changes since a tokenizer was made or copied, and its tokens."""
+    """Returns the number of changes since a tokenizer was made or copied, and of its tokens."""
     return getattr(tokenizer, "_changes", 0), tokenizer.get_vocab_size()

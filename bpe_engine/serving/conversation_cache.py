@@ -1,4 +1,4 @@
-"""`ConversationCache`: encodes the shared beginnings of a server's prompts once."""
+"""`ConversationCache`: encodes the shared prefixes of a server's prompts once."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class CacheStats(NamedTuple):
 class ConversationCache:
     """Encodes prompts, each shared prefix once.
 
-    For servers: each turn of a conversation comes as a whole prompt again, and conversations share
-    system prompts, tools and documents. Prompts need no session: a tree of blocks of text finds the
-    longest beginning that any earlier prompt had, and only the rest is encoded. The ids equal the
-    ids of encoding the whole; blocks are compared in full, not by hash alone.
+    For servers: each turn of a conversation sends the whole prompt again, and conversations share
+    system prompts, tools and documents. Prompts need no session: a tree of text blocks finds the
+    longest prefix shared with an earlier prompt, and only the rest is encoded. The ids equal those
+    of encoding the whole prompt: blocks are compared in full, not only by hash.
 
     Blocks of about 1 KB end at stable boundaries of ids: after words for published patterns, else
     after special tokens. Text without a boundary is one block, reused only as a whole. The least
@@ -109,7 +109,7 @@ class ConversationCache:
         return self._encoded(prompt).tolist()
 
     def encode_to_numpy(self, prompt: _Prompt) -> npt.NDArray[np.uint32]:
-        """Encodes a prompt to a new array of uint32. Needs numpy; otherwise as `encode`.
+        """Encodes a prompt to a new uint32 array, like `encode`. Needs numpy.
 
         >>> import bpe_engine
         >>> from bpe_engine.prompt import special, untrusted
@@ -133,7 +133,7 @@ class ConversationCache:
         return CacheStats(*self._cache.stats(), self._max_bytes)
 
     def clear(self) -> None:
-        """Drops all blocks, and keeps the counts."""
+        """Drops all blocks; the counts stay."""
         self._cache.clear()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Tokenizers of transformers whose chat templates are rendered to segments."""
+"""Puts our tokenizer into transformers' tokenizers, so that chat templates render to segments."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _MADE_FROM = frozenset(("_vocab", "_merges"))
 def load_with_ours(load: Callable[[], Any]) -> Any:
     """Loads a tokenizer under `patch_transformers`, and restores the previous state.
 
-    Files of DeepSeek are read as they are under any version of transformers.
+    Files of DeepSeek are read as written, under any version of transformers.
     """
     with _lock:
         decoders: Any = tokenizers.decoders
         was_patched = decoders.DecodeStream is DecodeStream
         patch_transformers()
-        # The plug-in itself logs, in one line, why a tokenizer is not ours.
+        # The plug-in itself logs one line with the reason.
         logger = logging.getLogger(patch_transformers.__module__)
         logger.addFilter(_is_other_news)
         try:
@@ -65,8 +65,8 @@ def served(tokenizer: Any) -> Any:
         tokenizer: A ``TokenizersBackend``, which is changed and returned.
 
     Raises:
-        UnsupportedTokenizer: It requires an unsupported feature; it is unchanged.
-        TypeError: It is something else.
+        UnsupportedTokenizer: The tokenizer requires an unsupported feature; it is unchanged.
+        TypeError: The argument is something else.
     """
     tokenizer = as_transformers(tokenizer)
     if not isinstance(tokenizer._tokenizer, Tokenizer):
@@ -122,7 +122,7 @@ def _served_class(base: Any) -> Any:
             segments = render_request(template, conversation, named, **options)
             return encoder.encode(segments, self._tokenizer)
 
-        # A server's subclass of this class keeps its name and state.
+        # Keeps the name and state of a subclass that a server makes.
         def __copy__(self) -> Any:
             other: Any = object.__new__(type(self))
             vars(other).update(vars(self))

@@ -20,7 +20,7 @@ def register() -> None:
     """Adds a hook after `get_tokenizer`, if the variable ``SGLANG_PLUGINS`` names ``bpe_engine``.
 
     SGLang calls this in each of its processes, through the entry point ``sglang.srt.plugins``;
-    without the variable, all installed plug-ins are called, and this one changes nothing.
+    without the variable, SGLang calls all installed plug-ins, and this function changes nothing.
     """
     names = os.environ.get("SGLANG_PLUGINS", "").split(",")
     if _NAME not in (name.strip() for name in names):

@@ -15,10 +15,10 @@ class HealingLogitsProcessor:
     """A logits processor of transformers that permits only tokens that heal the prompt.
 
     Give ``healed.ids`` as the prompts, padded on the left. Sequences may be sampled, or reordered by a
-    beam search: a row whose ids do not continue the last call's by one begins anew.
+    beam search: a row starts over unless its ids are the last call's and one more.
 
     Args:
-        healed: The healed prompt of each row of the inputs, or the only one.
+        healed: The healed prompt of each input row, or one for all rows.
         prompt_length: The number of prompt columns.
 
     >>> import bpe_engine
@@ -33,12 +33,12 @@ class HealingLogitsProcessor:
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Returns the scores, with minus infinity for forbidden next tokens. A row that continued
-        with a forbidden token, as when a beam search fills beams with tokens of probability 0, has
-        only minus infinity.
+        with a forbidden token, as in a beam filled with tokens of probability 0, is all minus
+        infinity.
 
         Raises:
-            ValueError: The rows are not a multiple of the prompts, there is not a row of scores for each
-                of them, or the ids after `prompt_length` do not follow their prompt.
+            ValueError: The number of rows is not a multiple of the number of prompts or of rows of
+                scores, or the ids after `prompt_length` do not follow the prompt.
         """
         if len(scores.shape) != 2 or len(input_ids) != len(scores):
             raise ValueError(

@@ -36,7 +36,7 @@ __all__ = [
 #: Path of standard input and standard output.
 STANDARD = "-"
 
-#: A Zstandard file may begin with a skippable frame, as pzstd writes.
+#: First bytes by compression. A Zstandard file may begin with a skippable frame, as pzstd writes.
 _MAGIC = {
     re.compile(rb"\x1f\x8b"): "gzip",
     re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"): "zstd",
@@ -61,12 +61,12 @@ def filesystem(uri: str) -> tuple[Any, str]:
 
 
 def label(path: str | os.PathLike[str]) -> str:
-    """Returns the name of a file in messages."""
+    """Returns the name of a file for messages."""
     return "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
 
 
 def packing_of(start: bytes) -> str | None:
-    """Returns the packing of a file, by its first four bytes: "gzip", "zstd" or None."""
+    """Returns the compression of a file, by its first four bytes: "gzip", "zstd" or None."""
     return next((name for magic, name in _MAGIC.items() if magic.match(start)), None)
 
 
@@ -158,10 +158,10 @@ def _remote(uri: str) -> Any:
 
 @contextlib.contextmanager
 def unpacked(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Opens a file, a URI or standard input; gzip and Zstandard are unpacked on the way.
+    """Opens a file, a URI or standard input; gzip and Zstandard are decompressed while reading.
 
     Raises:
-        CorpusError: The packing is broken.
+        CorpusError: The compressed data is damaged.
         ImportError: Zstandard or a URI needs a package.
         OSError: The file cannot be read; its name is in the error.
     """
@@ -213,7 +213,7 @@ def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryI
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Makes errors name ``path``, the given file, instead of a temporary one."""
+    """Makes errors name ``path``, the file that the caller gave, instead of a temporary copy."""
     try:
         yield
     except BrokenPipeError:
@@ -224,10 +224,10 @@ def naming(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def readable_again(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Yields rereadable paths: the contents of pipes are copied to files.
+    """Yields paths that can be read more than once: copies the contents of pipes to files.
 
-    The paths keep their order and their endings. Raises OSError, naming the folder, if it has no
-    room for the copies.
+    The paths keep their order and their endings. Raises OSError, which names the folder, if the
+    disk has no room for the copies.
     """
     with contextlib.ExitStack() as stack:
         found: list[str] = []

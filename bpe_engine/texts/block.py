@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_ONCE", "LONGEST", "Block", "block_of", "check_field", "checked_names"]
 
-#: Bytes read, and roughly bytes of text encoded, per block. An eighth is a quarter slower; double
-#: is no faster.
+#: Bytes read, and roughly bytes of text encoded, per block. With an eighth, reading is a quarter
+#: slower; with double, no faster.
 AT_ONCE = 1 << 21
 
 #: Maximum bytes of a document. Memory stays below a gigabyte even with an id per byte.
@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
 
 def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Block:
-    """Makes a block of an Arrow array of any type of text; bytes are read as UTF-8.
+    """Makes a block from an Arrow array of any text type; bytes are read as UTF-8.
 
     Raises:
         CorpusError: An array has another type, or is damaged.
@@ -70,7 +70,7 @@ def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Bl
             texts.validate(full=True)
         else:
             _NO_NAMES.count(parts_of(texts))  # Validates UTF-8 several times faster.
-    except ValueError:  # Some row is not UTF-8.
+    except ValueError:  # A row is not UTF-8.
         texts, bad = _checked(texts)
     if texts.null_count > len(bad):
         known = {place for place, _ in bad}
@@ -99,7 +99,7 @@ def checked_names(names: Any, uri: str, fields: Fields) -> tuple[Any, list[tuple
     null; None stays None.
 
     Raises:
-        CorpusError: The column is damaged, or has a type without names.
+        CorpusError: The column is damaged, or has a type that cannot be a name.
     """
     import pyarrow as pa
     import pyarrow.compute as compute

@@ -26,9 +26,10 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
     Args:
         stream: The file at its beginning. A byte order mark is removed.
         uri: The name of the file, and of its documents.
-        separator: The text between two documents, in which ``\n`` is a line end of any system; None if
-            the file is one; `AUTO` if it is one up to a megabyte, and else has documents between
-            empty lines, none longer than that. The last separator may end the file.
+        separator: The text between two documents, in which ``\n`` is a line end of any system; None
+            if the file is one document; `AUTO` if a file up to a megabyte is one document, and
+            longer files have documents up to that size between empty lines. A separator may end the
+            file.
         fields: True if documents have names.
     """
     data = stream.read(3)
@@ -67,7 +68,7 @@ def _read(stream: Any, size: int) -> bytes:
 
 
 def _whole(stream: Any, start: bytes) -> bytes | None:
-    """Returns the contents of a file, or None beyond the maximum document size."""
+    """Returns the contents of a file, or None if larger than the maximum document."""
     parts, size = [start], len(start)
     while data := stream.read(AT_ONCE):
         size += len(data)

@@ -1,4 +1,4 @@
-"""`CorpusError`: a corpus cannot be written or read."""
+"""`CorpusError`: raised if a corpus cannot be written or read."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ __all__ = ["CorpusError"]
 
 
 class CorpusError(ValueError):
-    """Raised for an invalid plan, input or output. The message names the object and the way out."""
+    """Raised for an invalid plan, input or output. The message says what to do."""

@@ -15,11 +15,11 @@ class Fields(NamedTuple):
 
     text: str
     name: str | None = None
-    #: True to read rows as Python objects: segments and messages.
+    #: True if rows are read as Python objects: segments and messages.
     as_objects: bool = False
     #: Optional fields read with messages.
     others: tuple[str, ...] = ()
-    #: Whether all fields of the object that holds the messages are read.
+    #: True to read all fields of the object that contains the messages.
     siblings: bool = False
 
 

@@ -34,7 +34,7 @@ class Input(NamedTuple):
     kind: str
     #: "gzip", "zstd" or None.
     compression: str | None
-    #: Bytes.
+    #: Size in bytes.
     size: int
     #: Number of rows, if the file states it.
     rows: int | None
@@ -77,7 +77,7 @@ def found(uri: str, kind: str | None) -> Input:
 def parts_of_input(
     source: Input, number: int, unit_bytes: int, whole: bool
 ) -> Iterator[tuple[Part, int]]:
-    """Yields the parts of an input of at most about `unit_bytes`, each with its size."""
+    """Cuts an input into parts of at most about `unit_bytes`, and yields each with its size."""
     if source.kind == "jsonl" and source.compression is None and not whole:
         for start in range(0, max(source.size, 1), unit_bytes):
             end = min(start + unit_bytes, source.size)
@@ -140,5 +140,5 @@ def first_line(source: Input, part: Part) -> int:
 
 
 def row_name(kind: str) -> str:
-    """Returns the word for a row of a kind of input, for messages."""
+    """Returns the word that messages use for a row of a kind of input."""
     return {"jsonl": "line", "csv": "record", "text": "document"}.get(kind, "row")

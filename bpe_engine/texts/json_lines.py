@@ -39,13 +39,13 @@ def line_blocks(
 
     Args:
         stream: The file at byte ``max(start - 1, 0)``.
-        uri: Its name.
+        uri: The name of the file.
         start, end: The range; None is the end of the file.
-        fields: What to read.
+        fields: The fields to read.
     """
     line, begins, rest = 1, start, b""
     if start > 0:
-        # The previous part reads a line that begins before the range.
+        # A line that begins before the range belongs to the previous part.
         begins, rest = _next_line(stream, start - 1)
     for lines in _whole_lines(stream, rest):
         if end is not None and begins >= end:
@@ -66,7 +66,7 @@ def line_blocks(
 
 
 class _Lines(NamedTuple):
-    #: The bytes of the lines, a ``pyarrow.Buffer``; None for one line that is too long.
+    #: The bytes of the lines, as a ``pyarrow.Buffer``; None for one line that is too long.
     data: Any
     #: The end of each line.
     ends: npt.NDArray[np.int64]
@@ -86,9 +86,9 @@ def _whole_lines(stream: Any, rest: bytes) -> Iterator[_Lines]:
     import numpy as np
     import pyarrow as pa
 
-    dropped, count = 0, 1  # Bytes of an oversized line, and bytes read.
+    dropped, count = 0, 1  # Bytes dropped from an oversized line, and bytes read.
     while count:
-        # pyarrow reuses memory that bytes would request from the system each time.
+        # pyarrow reuses memory; a bytes object would request memory from the system each time.
         room = max(AT_ONCE, min(len(rest), LONGEST - len(rest)))
         buffer = pa.allocate_buffer(len(rest) + room)
         view = memoryview(buffer).cast("B")
@@ -155,7 +155,7 @@ def _parsed(
 
 
 def _look_like_objects(data: Any, starts: Any, ends: Any) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the lines in braces."""
+    """Returns a mask of the lines that begin and end with a brace."""
     import numpy as np
 
     raw = np.frombuffer(data, np.uint8)
@@ -165,7 +165,7 @@ def _look_like_objects(data: Any, starts: Any, ends: Any) -> npt.NDArray[np.bool
 
 
 def _have_ink(data: Any, starts: Any, end: int) -> npt.NDArray[np.bool_]:
-    """Returns a mask of the nonblank lines. A line ends at the start of the next."""
+    """Returns a mask of the nonblank lines. A line ends where the next line starts."""
     import numpy as np
 
     has_ink = np.ones(256, bool)
@@ -261,7 +261,7 @@ def _judged(data: Any, spans: list[tuple[int, int]], lines: Any, uri: str, field
 
 
 def _judge(line: bytes, fields: Fields) -> tuple[Any, Any, str | None]:
-    """Returns the value and name of a line, or None for both and the reason."""
+    """Returns the value and name of a line and no reason, or None for both and the reason."""
     try:
         return (*row_of(line, fields), None)
     except Refused as error:

@@ -25,7 +25,7 @@ class _Missing(Refused):
 
 
 class _Whole(str):
-    """A whole number as written, of any length."""
+    """A whole number as written in the file, of any length."""
 
 
 class _Fraction(str):
@@ -66,14 +66,14 @@ _OBJECTS = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, str | None]:
-    """Returns the value of the text field, with the other fields if rows are objects, and the name or
-    None.
+    """Returns the value of the text field, together with the other fields if rows are objects, and
+    the name or None.
 
-    Ignored fields may hold any JSON, also duplicate keys and lone surrogates.
+    Ignored fields may have any JSON, even duplicate keys and lone surrogates.
 
     Args:
         line: A line, with or without its end.
-        fields: What to read.
+        fields: The fields to read.
         errors: "strict"; "replace" for U+FFFD instead of invalid UTF-8, and "?" instead of lone
             surrogates; or "ignore".
 
@@ -129,7 +129,7 @@ def _others(row: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def _siblings(row: Any, fields: Fields) -> dict[str, Any]:
-    """Returns the fields next to the text, without duplicate keys."""
+    """Returns the fields next to the messages, without duplicate keys."""
     *above, name = field_path(fields.text)
     holder = _dug(row, above) if fields.siblings else {}
     twice = holder.twice if isinstance(holder, _Doubled) else ()
@@ -149,7 +149,7 @@ def _dug(row: Any, path: list[str]) -> Any:
 
 
 def _check_holder(row: Any, above: list[str], name: str) -> None:
-    """Raises Refused unless a value is an object with exactly one such field."""
+    """Raises Refused unless a value is an object that has the field exactly once."""
     here = ".".join([*above, name])
     if row is None and above:
         raise Null(f"the field {'.'.join(above)!r} is null")

@@ -1,4 +1,4 @@
-"""The kinds of files of text, by the endings of their names."""
+"""The kinds of text files, by file name suffix."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KINDS = {
     ".md": "text",
 }
 
-#: Suffix of a packed file.
+#: Suffix of a compressed file.
 PACKED = re.compile(r"\.(gz|zst|zstd)$", re.IGNORECASE)
 
 
 def kind_of(path: str) -> tuple[str, str]:
-    """Returns the suffix of a name before the packing suffix, and the kind of file.
+    """Returns the suffix of a name before the compression suffix, and the kind of file.
 
     >>> kind_of("a.JSONL.gz"), kind_of("b.py"), kind_of("s3://c/d.csv?version=1")
     (('.jsonl', 'jsonl'), ('.py', 'text'), ('.csv', 'csv'))

@@ -24,7 +24,7 @@ def given_paths(paths: Paths) -> list[str]:
     """Returns a path, or several, as a list.
 
     Raises:
-        TypeError: Something else is given; the message says what.
+        TypeError: The argument is something else, which the message names.
 
     >>> given_paths("a.txt"), given_paths(["a.txt", "b.txt"])
     (['a.txt'], ['a.txt', 'b.txt'])
@@ -44,7 +44,7 @@ def given_paths(paths: Paths) -> list[str]:
 
 
 def looks_like_text(path: str) -> bool:
-    """True if a string is probably a text instead of a file name.
+    """True if a string is probably text rather than a file name.
 
     >>> looks_like_text("to be or not"), looks_like_text("to be.txt"), looks_like_text("a\\nb")
     (True, False, True)
@@ -54,11 +54,11 @@ def looks_like_text(path: str) -> bool:
 
 
 def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
-    """Expands a path or several, folders, globs and URIs, to files, in a fixed order.
+    """Expands paths, folders, globs and URIs to files, in a fixed order.
 
     A folder becomes all regular files below it, also through symbolic links, except names that
-    begin with a dot or an underscore. A path that does not exist and has ``*``, ``?`` or ``[``
-    becomes the files that it matches; ``**`` matches any folders.
+    begin with a dot or an underscore. A path that does not exist and contains ``*``, ``?`` or ``[``
+    becomes the files that match it; ``**`` matches any folders.
 
     Args:
         paths: Files, folders, globs, and URIs of fsspec; ``-`` is standard input.
@@ -67,7 +67,7 @@ def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
     Raises:
         FileNotFoundError: A file does not exist, or a glob matches none.
         CorpusError: A folder has no files, cannot be read, or has a link to a folder above it.
-        TypeError: Something is not a path.
+        TypeError: An item is not a path.
         ImportError: A URI needs fsspec.
     """
     files: list[str] = []

@@ -25,13 +25,13 @@ _WORD_CHARACTERS = (
 )
 _IN_WORD = re.compile(f"[{_WORD_CHARACTERS}]")
 
-#: Characters that end a word inside a line and are never in its piece.
+#: Characters that end a word inside a line and never belong to its piece.
 BEHIND_WORDS = " \u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 
 #: Matches up to the last word end.
 _WORD_END = re.compile(f".*[{_WORD_CHARACTERS}](?=[{BEHIND_WORDS}])", re.DOTALL)
 
-#: Blocks without a cut at a line end before text is cut inside a line.
+#: Number of blocks without a cut at a line end after which a line is cut.
 _MOST_UNCUT = 4
 
 
@@ -39,7 +39,7 @@ def parts_of_text(
     path: str | os.PathLike[str], errors: str = "strict", *, inside_lines: bool = False
 ) -> Iterator[str]:
     """Yields the text of a file in parts of about `BLOCK_CHARACTERS`. A part without a safe cut,
-    such as paragraphs that end in full stops with empty lines between them, stays whole.
+    such as paragraphs that end with a full stop and an empty line, stays whole.
 
     Args:
         path: A file, a URI or ``-``, packed or not.
@@ -47,10 +47,10 @@ def parts_of_text(
         inside_lines: Also cut long runs after a word.
 
     Raises:
-        CorpusError: The file is not UTF-8, or its packing is broken.
+        CorpusError: The file is not UTF-8, or its compressed data is damaged.
         OSError: The file cannot be read.
     """
-    # Text pending a cut, and its end, where a cut may depend on later text.
+    # Text that waits for a cut, and its end, where a cut may depend on later text.
     parts: list[str] = []
     rest = ""
     with unpacked(path) as file:

@@ -34,7 +34,7 @@ def read_texts(
     Args:
         path: A file or a URI in UTF-8; gzip and Zstandard are recognized by the first bytes. ``-``
             is standard input, which is plain text, packed or not.
-        field: The field that has the text, such as ``meta.text``.
+        field: The field with the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         inside_lines: Also cut long runs between a word and a space or a Chinese full stop, where
             every published pattern cuts.
@@ -51,8 +51,8 @@ def read_texts(
 
 
 def has_rows(path: str | os.PathLike[str]) -> bool:
-    """True if a file has rows with fields, by its name. A ``.json`` may be one value over many lines,
-    and is text.
+    """True if a file has rows with fields, judging by the name. A ``.json`` is text, because its
+    value may span many lines.
 
     >>> has_rows("a.jsonl.gz"), has_rows("a.parquet"), has_rows("a.txt"), has_rows("a.json")
     (True, True, False, False)
@@ -62,8 +62,8 @@ def has_rows(path: str | os.PathLike[str]) -> bool:
 
 
 def read_rows(path: str | os.PathLike[str], field: str, errors: str = "strict") -> Iterator[str]:
-    """Returns the text of each row of a table, or of JSON lines; null rows are skipped. Raises as
-    :func:`read_texts` does."""
+    """Yields the text of each row of a table or of JSON lines, skipping null rows. Raises like
+    :func:`read_texts`."""
     if kind_of(os.fspath(path))[1] in ("parquet", "arrow", "csv"):
         return _table_rows(os.fspath(path), field)
     return _json_rows(path, field, errors)

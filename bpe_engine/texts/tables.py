@@ -30,9 +30,9 @@ def table_blocks(
     """Yields the rows of a table.
 
     Args:
-        uri: Its path or URI.
+        uri: The path or URI.
         kind: "parquet", "arrow" or "csv", which may be packed.
-        fields: What to read.
+        fields: The fields to read.
         first, last: The row groups of Parquet, or record batches of Arrow; all by default.
 
     Raises:
@@ -59,7 +59,7 @@ def parquet_groups(stream: Any) -> list[tuple[int, int]]:
 def parquet_blocks(
     stream: Any, uri: str, first: int, last: int | None, fields: Fields
 ) -> Iterator[Block]:
-    """Yields the rows of some row groups, without a whole group in memory."""
+    """Yields the rows of some row groups, without holding a whole group in memory."""
     import pyarrow.parquet as parquet
 
     with parquet.ParquetFile(stream, buffer_size=AT_ONCE, pre_buffer=False) as file:
@@ -115,7 +115,7 @@ def arrow_blocks(
     _check_fields(schema, fields, uri)
     roots = {field_path(name)[0] for name in _read_fields(schema, fields)}
     wanted = [at for at, name in enumerate(schema.names) if name in roots]
-    # Rows of earlier batches are counted through a numeric column, if any.
+    # Counts the rows of earlier batches by reading a numeric column, if any.
     numbers = [at for at, kind in enumerate(schema.types) if pa.types.is_primitive(kind)]
     before = _arrow_columns(stream, (numbers or wanted)[:1])
     row += sum(before.get_batch(number).num_rows for number in range(first))
@@ -133,7 +133,7 @@ def _arrow_columns(stream: Any, columns: list[int]) -> Any:
 
 
 def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
-    """Yields the records of a CSV file with a header. Values may hold line ends."""
+    """Yields the records of a CSV file with a header. Values may contain line ends."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -163,7 +163,7 @@ def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
     except (KeyError, pa.ArrowKeyError) as error:
         raise CorpusError(f"{uri}: {str(error).strip()}; name the field with --field") from error
     except pa.ArrowInvalid as error:
-        # The quoted record may be a whole document.
+        # The error quotes the record, which may be a whole document.
         wrong = _WRONG_COUNT.search(str(error))
         if wrong is None:
             raise
@@ -254,7 +254,7 @@ def _object_blocks(
 
 
 def _without_nulls(value: Any) -> Any:
-    """Drops null members of structs: a column has the members of all rows."""
+    """Drops null members of structs, because a column has the members of all rows."""
     if isinstance(value, dict):
         return {name: _without_nulls(it) for name, it in value.items() if it is not None}
     return [_without_nulls(it) for it in value] if isinstance(value, list) else value
@@ -283,7 +283,7 @@ def _other_fields(schema: Any, fields: Fields) -> list[str]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """False for images and numeric vectors, which are large and useless to templates."""
+    """False for images and numeric vectors, which are large and of no use to templates."""
     import pyarrow as pa
 
     types = pa.types

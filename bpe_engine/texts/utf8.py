@@ -1,4 +1,4 @@
-"""Decodes UTF-8 incrementally; errors give the byte offset and the way out."""
+"""Decodes UTF-8 incrementally; errors state the byte offset and what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def decoded(chunks: Iterable[bytes], source: str, errors: str) -> Iterator[str]:
 
     Args:
         chunks: The bytes, in chunks of any size.
-        source: Their name in errors.
+        source: The name of the input in errors.
         errors: "strict", "replace" or "ignore".
 
     Raises CorpusError for bytes that are not UTF-8.

@@ -29,7 +29,7 @@ class TokenSpan(NamedTuple):
 
 
 class BatchEncoding(UserDict[str, Any]):
-    """The fields of a batch: a mapping, whose keys are attributes too.
+    """The fields of a batch: a mapping whose keys are also attributes.
 
     Its methods map tokens to words and characters: `tokens`, `word_ids`, `sequence_ids`,
     `char_to_token` and so on. Their data is computed on first use.
@@ -46,7 +46,7 @@ class BatchEncoding(UserDict[str, Any]):
         encoding: list[HfEncoding] | Callable[[], list[HfEncoding]] | None = None,
         tensor_type: str | None = None,
     ):
-        # Inlines the base class's method, whose call takes longer than encoding a sentence.
+        # Replaces the base class's constructor, which takes longer than encoding a sentence.
         self.data: dict[str, Any] = dict(checked(data or {}))
         self._encodings = encoding
         self.convert_to_tensors(tensor_type)
@@ -55,7 +55,7 @@ class BatchEncoding(UserDict[str, Any]):
     def of(
         cls, data: dict[str, Any], encoding: Callable[[], list[HfEncoding]] | None
     ) -> BatchEncoding:
-        """Wraps fields without a copy, and a factory of row objects."""
+        """Makes a batch from fields, without copying them, and from a factory of row objects."""
         made = cls.__new__(cls)
         made.data = data
         made._encodings = encoding
@@ -65,7 +65,7 @@ class BatchEncoding(UserDict[str, Any]):
     def fromkeys(  # type: ignore[override]
         cls, iterable: Iterable[str], value: Any = None
     ) -> BatchEncoding:
-        """Returns fields with one value."""
+        """Makes a batch whose fields have the same value."""
         return cls(dict.fromkeys(checked(iterable), value))
 
     def update(self, *args: Any, **fields: Any) -> None:
@@ -73,7 +73,7 @@ class BatchEncoding(UserDict[str, Any]):
         super().update(*map(checked, args), **fields)
 
     def __getitem__(self, item: Any) -> Any:
-        """Returns a field by its name, a row as an object by its index, or a slice of all fields."""
+        """Returns a field by name, a row object by index, or a slice of every field."""
         if isinstance(item, str):
             return self.data[item]
         if isinstance(item, slice):
@@ -122,7 +122,7 @@ class BatchEncoding(UserDict[str, Any]):
         return encodings
 
     def _row(self, first: int, second: int | None) -> tuple[HfEncoding, int]:
-        """Returns the row and the position for one or two numbers."""
+        """Returns the row and the position in it from one or two numbers."""
         row, position = (0, first) if second is None else (first, second)
         encoding, position = self._rows()[row], operator.index(position)
         return encoding, position + len(encoding) if position < 0 else position
@@ -174,20 +174,20 @@ class BatchEncoding(UserDict[str, Any]):
     def char_to_token(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Returns the token that holds a character. The arguments are the row (default 0) and the
-        character."""
+        """Returns the token that contains a character. The arguments are the row (default 0) and
+        the character."""
         row, character = (0, first) if second is None else (first, second)
         return self._rows()[row].char_to_token(character, sequence_index)
 
     def char_to_word(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Returns the word that holds a character. Takes the arguments of `char_to_token`."""
+        """Returns the word that contains a character. Takes the arguments of `char_to_token`."""
         row, character = (0, first) if second is None else (first, second)
         return self._rows()[row].char_to_word(character, sequence_index)
 
     def convert_to_tensors(self, tensor_type: str | None = None) -> BatchEncoding:
-        """Converts the fields to tensors: ``"np"``, ``"pt"`` or ``"tf"``. Returns itself.
+        """Converts the fields to tensors: ``"np"``, ``"pt"`` or ``"tf"``. Returns the batch itself.
 
         Raises:
             ImportError: The package of the tensors is missing.
@@ -200,7 +200,7 @@ class BatchEncoding(UserDict[str, Any]):
         return self
 
     def to(self, device: Any, *, non_blocking: bool = False) -> BatchEncoding:
-        """Moves torch tensors to a device. Returns itself."""
+        """Moves torch tensors to a device. Returns the batch itself."""
         for name, value in self.data.items():
             if hasattr(value, "to"):
                 self.data[name] = value.to(device, non_blocking=non_blocking)

@@ -1,4 +1,4 @@
-"""`Calling`: calls of a `Tokenizer`, which turn texts into the inputs of a model."""
+"""`Calling`: the call methods of a `Tokenizer`, which turn texts into model inputs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
 def _planned(read: _Call) -> _Call:
-    """Turns a method that reads keyword arguments into a plan into a call. A tokenizer caches plans
-    by the given arguments: filling in defaults takes longer than encoding a few words. Type
-    checkers and readers see the method as the call.
+    """Makes a call method from a method that reads keyword arguments into a plan. A tokenizer
+    caches plans by the given arguments, because filling in defaults takes longer than encoding a
+    few words. Type checkers and readers see the method as the call.
     """
 
     @functools.wraps(read)
@@ -46,7 +46,7 @@ def _planned(read: _Call) -> _Call:
         plans = self._plans
         try:
             plan = plans.get(given)
-        except TypeError:  # an unhashable set of names
+        except TypeError:  # An unhashable set of names.
             plan = read(self, **options)
         else:
             if (
@@ -108,7 +108,7 @@ class Calling(Decoding):
         num_threads: int | None = None,
         verbose: bool = True,
     ) -> BatchEncoding:
-        """Encodes a text, a batch of texts, or pairs of them, as inputs of a model.
+        """Encodes a text, a pair of texts, or a batch of either, as inputs of a model.
 
         Args:
             text: A text or a list of texts; lists of words with `is_split_into_words`.
@@ -124,10 +124,10 @@ class Calling(Decoding):
             stride: The overlap, in tokens, of the rows of `return_overflowing_tokens`.
             is_split_into_words: Treat texts as lists of words.
             pad_to_multiple_of: Rounds the length of padded rows up to a multiple.
-            padding_side: The side for this call, instead of the class's.
+            padding_side: The side for this call, instead of the tokenizer's.
             return_tensors: ``"np"``, ``"pt"`` or ``"tf"``; None for lists.
-            return_token_type_ids, return_attention_mask: Return these fields; by default those in
-                `model_input_names`.
+            return_token_type_ids, return_attention_mask: Return these fields; by default the fields
+                in `model_input_names`.
             return_overflowing_tokens: Return truncated tokens as further rows; the field
                 ``overflow_to_sample_mapping`` has the index of each row's text.
             return_special_tokens_mask: Return ``special_tokens_mask``: 1 for added tokens
@@ -135,7 +135,7 @@ class Calling(Decoding):
             return_offsets_mapping: Return ``offset_mapping``: the character span of each token.
             return_length: Return ``length``: the number of ids of each row.
             allowed_special: The special tokens to look for in texts: ``"all"``, the default, or
-                names. A tokenizer file supports only ``"all"`` and none.
+                names. A tokenizer file supports only ``"all"`` and the empty set.
             disallowed_special: The names that raise an error, or ``"all"`` for every name that is
                 not allowed.
             split_special_tokens: True means ``allowed_special=set()``.
@@ -147,7 +147,7 @@ class Calling(Decoding):
             of rows.
 
         Raises:
-            ValueError: The arguments contradict each other, or a text holds a disallowed name.
+            ValueError: The arguments contradict each other, or a text contains a disallowed name.
             TypeError: A text is not a ``str``.
             ImportError: The package of the tensors is missing.
 
@@ -265,7 +265,7 @@ class Calling(Decoding):
         return_tensors: str | None = None,
         verbose: bool = True,
     ) -> BatchEncoding:
-        """Pads rows that a call returned.
+        """Pads the rows that a call returned.
 
         Args:
             encoded_inputs: The result of a call for one text or a batch, or a list of results.

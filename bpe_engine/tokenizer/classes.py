@@ -159,7 +159,7 @@ _SAME = {
     ),
 }
 
-#: Classes that set BERT's normalizer by the configuration.
+#: Classes that set BERT's normalizer from the configuration.
 BERT = frozenset(name for name, known in _CLASSES.items() if known.tokens is _BERT) | {
     "FunnelTokenizer",
     "MPNetTokenizer",
@@ -199,7 +199,7 @@ _REFUSED = {
         "splits texts in Python",
     ),
 }
-# Model types whose folders transformers 5.24 reads by ``tokenizer.json``, ignoring the named class.
+# Model types for which transformers 5.24 reads ``tokenizer.json`` and ignores the named class.
 _BY_FILE = frozenset(
     """EvollaModel arctic aria beam bigbird_pegasus canary chatlm cohere_asr ernie4_5 ernie4_5_moe
     flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr got_ocr2 gpt_bigcode
@@ -249,7 +249,7 @@ def class_name(path: Path, config: Mapping[str, Any]) -> str | None:
     ``config.json``, or else by model type; None if unspecified.
 
     Raises:
-        ValueError: ``config.json`` does not hold a JSON object.
+        ValueError: ``config.json`` is not a JSON object.
     """
     name = config.get("tokenizer_class")
     model = read_json(path / "config.json")

@@ -36,14 +36,14 @@ class Decoding(TokenNames):
                 of a call.
             skip_special_tokens: Drop special tokens.
             clean_up_tokenization_spaces: Remove spaces before punctuation and in contractions; by
-                default as in the class. Ignored with BPE, whose tokens contain their spaces.
-            errors: The handler for invalid UTF-8; by default the class's.
+                default as set. Ignored with BPE, whose tokens contain their spaces.
+            errors: The handler for invalid UTF-8; by default the tokenizer's.
 
         Returns:
             The text; a list of texts for several rows.
 
         Raises:
-            KeyError: An id is not a token's. (With a tokenizer file, such ids are dropped.)
+            KeyError: An id has no token. (With a tokenizer file, such ids are dropped.)
             UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
 
         >>> import bpe_engine

@@ -74,7 +74,7 @@ def check_stale_files(path: Path, chat_template: Any, has_tokenizer_file: bool) 
         has_tokenizer_file: True if a ``tokenizer.json`` will be written.
 
     Raises:
-        FileExistsError: The folder holds a file of another tokenizer, which would be read as well.
+        FileExistsError: The folder contains a file of another tokenizer, which would be read, too.
     """
     names = {"default"} if isinstance(chat_template, str) else set(chat_template or ())
     stale = [file for file in _template_files(path) if _name_of_template(file) not in names]
@@ -91,7 +91,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Returns the JSON object in a file, or an empty one if the file does not exist.
 
     Raises:
-        ValueError: The file does not hold a JSON object.
+        ValueError: The file is not a JSON object.
     """
     if not path.is_file():
         return {}
@@ -121,7 +121,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """Returns the configuration of a folder, or an empty one if the file does not exist.
 
     Raises:
-        ValueError: The file does not hold a JSON object, or a field has the wrong type.
+        ValueError: The file is not a JSON object, or a field has the wrong type.
     """
     file = path / CONFIG
     config = read_json(file)
@@ -162,7 +162,7 @@ def settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         if name in given:
             settings[name] = given[name]
     if given.get("max_len") is not None:
-        # Name in old files.
+        # The name of the field in old files.
         settings.setdefault("model_max_length", given["max_len"])
     extra = given.get("extra_special_tokens") or given.get("additional_special_tokens")
     if isinstance(extra, list):

@@ -48,7 +48,7 @@ class Loaded(NamedTuple):
     source: Encoding | FileTokenizer
     #: The arguments of `Tokenizer`.
     settings: dict[str, Any]
-    #: Tokens to add. Non-special ones stay in decoded text.
+    #: Tokens to add. Tokens that are not special stay in decoded text.
     added: list[AddedToken]
     #: Class of transformers that reads the folder, or None.
     name: str | None = None
@@ -66,11 +66,11 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
 
     Args:
         path: The folder.
-        config: Its configuration.
+        config: The configuration of the folder.
         arguments: The caller's arguments, which override the files.
 
     Raises:
-        IsADirectoryError: The folder holds no vocabulary.
+        IsADirectoryError: The folder has no vocabulary.
         ValueError: A file is malformed, or the folder's class has behavior beyond its files.
     """
     name = classes.class_name(path, config)
@@ -124,8 +124,8 @@ def _of_class(
     else:
         file = FileTokenizer.from_file(source.path)
         if file.encode_special_tokens:
-            # A SentencePiece model written by `save`: special tokens in text are recognized, as in
-            # transformers.
+            # In a SentencePiece model written by `save`, special tokens in text are recognized, as
+            # in transformers.
             file.encode_special_tokens = False
         file.add_tokens(list(added.values()))
         if name in classes.BUILDERS:
@@ -133,7 +133,7 @@ def _of_class(
         if name in classes.BERT & classes.BUILDERS:
             set_bert_normalizer(file, config)
         if name == "RemBertTokenizer":
-            # transformers' `save_pretrained` writes another.
+            # transformers' `save_pretrained` writes another post-processor.
             put_typed(file, settings)
         # The file's post-processor adds tokens around a text, and the file sets the padding side.
         fixed = ["add_bos_token", "add_eos_token"]

@@ -23,7 +23,7 @@ __all__ = [
 
 #: `model_max_length` of a tokenizer without a limit.
 NO_LIMIT = int(1e30)
-#: Maximum length for native code; no row is longer.
+#: Maximum length in native code; longer than any row.
 LARGEST = 2**63 - 1
 # A larger `model_max_length` means no limit.
 _LARGE = int(1e20)
@@ -79,7 +79,7 @@ def resolve(
     pad_token: str | None,
     verbose: bool = True,
 ) -> Strategies:
-    """Returns the strategies that a call asks for, by the rules of transformers.
+    """Returns the strategies for the arguments of a call, by the rules of transformers.
 
     Raises:
         ValueError: A strategy is unknown, the pad token is missing, or `max_length` is not a
@@ -90,7 +90,7 @@ def resolve(
     truncation = _plain("truncation", truncation, _TRUNCATIONS)
     max_length = _length("max_length", max_length)
     multiple = _length("pad_to_multiple_of", pad_to_multiple_of)
-    # Compared by value, like the keys of plans: 0 equals False.
+    # Compares by value, like the keys of plans: 0 equals False.
     if max_length is not None and padding == 0 and truncation is None:
         truncation = "longest_first"
     warned = False
@@ -132,7 +132,7 @@ def resolve(
 
 def _plain(name: str, value: Any, known: tuple[str, ...]) -> Any:
     """Returns the name of a strategy, which may be a member of an enumeration."""
-    if not isinstance(value, Hashable):  # Comparing a damaged column reads it.
+    if not isinstance(value, Hashable):  # Comparing would read a damaged column.
         _check(name, value, known)
     return getattr(value, "value", value)
 

@@ -20,7 +20,7 @@ class Plan(NamedTuple):
     encoder: RowEncoder
     #: Names of the fields.
     names: tuple[str, ...]
-    #: The `model_input_names` that the field names depend on.
+    #: The `model_input_names` on which the field names depend.
     input_names: list[str]
     #: Tensor package, or None.
     module: Any
@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     has_overflow: bool
     #: Number of ids above which a row causes a warning, or None.
     limit: int | None
-    #: True if the plan may be reused.
+    #: True if later calls may reuse the plan.
     is_kept: bool
 
 
@@ -45,8 +45,8 @@ def layout_of(
     Args:
         strategies: The strategies and the length.
         stride, pad_to_multiple_of: As in a call.
-        sides: The side that is truncated, and the side that is padded.
-        pad_token: The token that pads, and its id.
+        sides: The side to truncate, and the side to pad.
+        pad_token: The pad token and its id.
 
     Raises:
         ValueError: A side or the stride is wrong, or the pad token is not in the vocabulary.

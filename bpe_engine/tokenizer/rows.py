@@ -25,10 +25,10 @@ _NO_TEXT = (
 
 
 def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[Any], bool]:
-    """Returns the inputs of a call, and whether they are a batch.
+    """Returns the inputs of a call, and whether the inputs are a batch.
 
     Raises:
-        ValueError: An argument is not text, or the two are batches of different lengths.
+        ValueError: An argument is not text, or the two arguments are batches of different lengths.
         TypeError: One argument is a batch, the other is not.
     """
     for value in (text, text_pair):
@@ -58,7 +58,7 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
 
 
 def _copied(text: Any) -> Any:
-    """Returns a copy of words that their owner may change later."""
+    """Copies words that the caller may change later."""
     return text.copy() if type(text) is list else text
 
 
@@ -83,8 +83,8 @@ def _is_text(value: Any) -> bool:
 
 
 def result(rows: EncodedRows, names: tuple[str, ...], module: Any, is_batch: bool) -> BatchEncoding:
-    """Returns the fields of rows of ids: as tensors of a package, or as lists; without a batch, of
-    the only row."""
+    """Returns the fields of rows of ids, as tensors of a package or as lists; without a batch, the
+    fields of the single row."""
     if module is None:
         return BatchEncoding.of(rows.fields(names, is_batch), None)
     data = rows.fields(names, True, True)
@@ -93,7 +93,7 @@ def result(rows: EncodedRows, names: tuple[str, ...], module: Any, is_batch: boo
 
 
 def make_tensors(module: Any, fields: dict[str, Any], count: int) -> None:
-    """Converts the fields of `count` rows, lists and matrices, to tensors of a package."""
+    """Converts the fields of `count` rows, which are lists or matrices, to tensors of a package."""
     for name, value in fields.items():
         if type(value) is tuple:
             fields[name] = matrix_as_tensor(module, value[0], (count, value[1]))

@@ -27,7 +27,7 @@ def content_of(token: Any) -> str:
 
 
 class SpecialTokens:
-    """A tokenizer's special tokens by their roles, and extra ones without a role.
+    """A tokenizer's special tokens: by role, and extra tokens without a role.
 
     Args:
         roles: Tokens by the names of their attributes, such as ``pad_token``.
@@ -82,11 +82,11 @@ class SpecialTokens:
         return other
 
     def named(self) -> dict[str, str]:
-        """Returns the tokens that have a role, by its name."""
+        """Returns the tokens that have a role, by name of the role."""
         return {name: token for name, token in self.roles.items() if token is not None}
 
     def all(self) -> list[str]:
-        """Returns every token once, those with a role first."""
+        """Returns every token once, first the tokens with a role."""
         return list(dict.fromkeys([*self.named().values(), *self.extra]))
 
     def set_role(self, name: str, token: Any) -> None:
@@ -148,7 +148,7 @@ class SpecialTokens:
 
 
 def plain_token(token: Any, is_special: bool) -> AddedToken:
-    """Returns a token as an `AddedToken`, special if the token is or `is_special` is true."""
+    """Returns a token as an `AddedToken`, special if the token or `is_special` says so."""
     if isinstance(token, str):
         return AddedToken(token, special=is_special)
     flags = {flag: bool(getattr(token, flag)) for flag in ("single_word", "lstrip", "rstrip")}

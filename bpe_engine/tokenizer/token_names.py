@@ -65,7 +65,7 @@ class TokenNames(Face):
 
     @property
     def extra_special_tokens(self) -> list[str]:
-        """The special tokens without a role. Can be set."""
+        """The special tokens without a role. Can be assigned."""
         return list(self._special.extra)
 
     @extra_special_tokens.setter
@@ -84,12 +84,12 @@ class TokenNames(Face):
 
     @property
     def special_tokens_map(self) -> dict[str, str]:
-        """The special tokens that have a role, by its name."""
+        """The special tokens that have a role, by name of the role."""
         return self._special.named()
 
     @property
     def all_special_tokens(self) -> list[str]:
-        """Every special token once, those with a role first."""
+        """Every special token once, first the tokens with a role."""
         return self._special.all()
 
     @property
@@ -101,13 +101,13 @@ class TokenNames(Face):
     def add_special_tokens(
         self, special_tokens_dict: Mapping[str, Any], replace_extra_special_tokens: bool = True
     ) -> int:
-        """Sets special tokens, and adds those that are missing in the vocabulary.
+        """Sets special tokens, and adds tokens that the vocabulary lacks.
 
         Args:
             special_tokens_dict: Tokens by the names of their attributes, such as ``{"pad_token":
                 "<pad>"}``. A new name that ends with ``_token`` becomes an attribute. The key
                 ``"extra_special_tokens"`` has a list of tokens, or a dict of names and tokens.
-            replace_extra_special_tokens: Whether a list of extra tokens replaces the present ones.
+            replace_extra_special_tokens: Whether a list of extra tokens replaces the current list.
 
         Returns:
             The number of new tokens. The embeddings of a model need a new row for each.
@@ -124,7 +124,7 @@ class TokenNames(Face):
             self._plans = {}
 
     def _check_token(self, name: str, token: str) -> None:
-        """Raises ValueError if a token may not have a role; for subclasses."""
+        """Raises ValueError if a token may not have a role; subclasses override this."""
 
     # ---- The vocabulary ----
 
@@ -135,13 +135,13 @@ class TokenNames(Face):
 
     @property
     def encoding(self) -> Encoding:
-        """A snapshot of the tokenizer with tiktoken's interface, over the same vocabulary."""
+        """A snapshot of the tokenizer, with tiktoken's interface and the same vocabulary."""
         return self._engine.encoding if self._encoding is None else self._encoding
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of `backend` and of the tokens that are added to each text. Arguments of
-        calls, and roles of tokens, are not in it.
+        """The fingerprint of `backend` and of the tokens added to each text. Arguments of calls and
+        roles of tokens do not change the fingerprint.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -156,12 +156,12 @@ class TokenNames(Face):
 
     @property
     def is_fast(self) -> bool:
-        """True: tokens have offsets."""
+        """True, because tokens have offsets."""
         return True
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens without the added ones."""
+        """The number of tokens without added tokens."""
         return self._engine.get_vocab_size(False)
 
     def __len__(self) -> int:

@@ -43,10 +43,10 @@ class Tokenizer(Calling):
     and copied. Any number of threads may use one at once, unless a thread changes it.
 
     Args:
-        source: An `Encoding` or a `bpe_engine.hf.Tokenizer`. It does not change: tokens are added
-            to a copy.
+        source: An `Encoding` or a `bpe_engine.hf.Tokenizer`. The source does not change: tokens are
+            added to a copy.
         pad_token, bos_token, eos_token, unk_token, sep_token, cls_token, mask_token: Special
-            tokens by their roles. Tokens that are missing in the vocabulary are added.
+            tokens by their roles. Tokens that the vocabulary lacks are added.
         extra_special_tokens: More special tokens: a list, or a dict of names and tokens. Names
             become attributes: ``{"image_token": "<image>"}`` adds ``tokenizer.image_token`` and
             ``tokenizer.image_token_id``.
@@ -61,7 +61,7 @@ class Tokenizer(Calling):
             after it. By default the tokenizer file decides.
         split_special_tokens: Whether to encode names of special tokens in texts as ordinary text.
         clean_up_tokenization_spaces: The default of `decode`.
-        name_or_path: The origin, shown to people.
+        name_or_path: The origin, for display.
 
     Raises:
         TypeError, ValueError: An argument is not as described; the message names it.
@@ -147,13 +147,13 @@ class Tokenizer(Calling):
         ``tokenizer.model`` in tiktoken's format, else from ``vocab.json`` and ``merges.txt``, else
         from ``vocab.txt``. Everything else comes from ``tokenizer_config.json``,
         ``special_tokens_map.json`` and ``chat_template.jinja``; missing settings, such as the pad
-        token, default to those of the class of transformers named there or in ``config.json``.
+        token, default to the settings of the transformers class named there or in ``config.json``.
 
         Args:
             folder: The folder. Nothing is downloaded.
             kwargs: Arguments of the class; they override the files. In addition, ``subfolder``
-                names a folder in `folder`. ``pattern`` is for files in tiktoken's format that were
-                not published with a pattern: a regular expression, or the name of an encoding with
+                names a folder in `folder`. ``pattern`` gives the pattern for files in tiktoken's
+                format that come without one: a regular expression, or the name of an encoding with
                 that pattern. Arguments of transformers that control downloads or the class, such as
                 ``trust_remote_code``, are ignored.
 
@@ -161,9 +161,9 @@ class Tokenizer(Calling):
             The tokenizer; for the folder of Qwen-7B, a `bpe_engine.qwen.QwenTokenizer`.
 
         Raises:
-            OSError: The folder does not exist, or holds no vocabulary.
+            OSError: The folder does not exist, or has no vocabulary.
             ValueError: A file is malformed, or the class of the folder does more than its files
-                say, as classes for translation do; the message names the way out.
+                say, as classes for translation do; the message says what to do.
 
         >>> import bpe_engine
         >>> tokenizer = bpe_engine.Tokenizer.from_pretrained("models/gpt2")  # doctest: +SKIP
@@ -191,7 +191,8 @@ class Tokenizer(Calling):
             The paths of the files.
 
         Raises:
-            FileExistsError: The folder holds a file of another tokenizer, which would be read too.
+            FileExistsError: The folder contains a file of another tokenizer, which would be read,
+                too.
         """
         return folders.save(Path(folder), self.backend, self._config(), self.chat_template)
 
@@ -218,7 +219,7 @@ class Tokenizer(Calling):
 
     @property
     def add_bos_token(self) -> bool:
-        """True if `bos_token` is added before every text. Can be set."""
+        """True if `bos_token` is added before every text. Can be assigned."""
         return self._add_bos_token
 
     @add_bos_token.setter
@@ -228,7 +229,7 @@ class Tokenizer(Calling):
 
     @property
     def add_eos_token(self) -> bool:
-        """True if `eos_token` is added after every text. Can be set."""
+        """True if `eos_token` is added after every text. Can be assigned."""
         return self._add_eos_token
 
     @add_eos_token.setter
@@ -263,7 +264,7 @@ class Tokenizer(Calling):
         state = dict(self.__dict__)
         state["_plans"] = {}
         if self._base is not None:
-            # An encoding from the registry is pickled as its name, even if tokens were added.
+            # An encoding from the registry is pickled by name, even if tokens were added.
             processor = self._engine.post_processor
             state["_encoding"] = None
             state["_engine"] = (list(self.added_tokens_decoder.values()), processor)
@@ -292,7 +293,7 @@ class Tokenizer(Calling):
         """Returns the template for a conversation.
 
         Args:
-            chat_template: A template, or the name of one of the tokenizer's; by default the
+            chat_template: A template, or the name of a template of the tokenizer; by default the
                 tokenizer's own.
             tools: The tools of the conversation. With tools, a template named "tool_use" is
                 preferred to "default".
@@ -329,10 +330,10 @@ class Tokenizer(Calling):
             conversation: A list of messages, or a list of conversations.
             tools: JSON schemas of functions.
             documents: Mappings for the template.
-            chat_template: A template, or the name of one of the tokenizer's.
+            chat_template: A template, or the name of a template of the tokenizer.
             add_generation_prompt: End the prompt with the start of an answer.
-            continue_final_message: Whether to leave the last message open, or the name of its field
-                that is left open.
+            continue_final_message: Whether to leave the last message open, or which of its fields
+                to leave open.
             tokenize: Whether to return ids rather than text.
             padding, truncation, max_length, return_tensors: As in a call.
             return_dict: Whether to return a `BatchEncoding` rather than ids.
@@ -343,8 +344,8 @@ class Tokenizer(Calling):
             variables: More variables of the template.
 
         Returns:
-            A `BatchEncoding`, ids or a text, as the arguments ask; for several conversations, rows
-            or a list.
+            A `BatchEncoding`, ids or a text, depending on the arguments; for several conversations,
+            rows or a list.
 
         Raises:
             ValueError: The tokenizer lacks a template, or the arguments contradict each other.

@@ -56,7 +56,7 @@ def of_ranks(
     tokens come after them.
 
     Raises:
-        ValueError: The file is not a rank file, or its pattern is not known.
+        ValueError: The file is not a rank file, or its pattern is unknown.
     """
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     published = next((name for name, sha in RANK_FILE_SHA256.items() if sha == digest), None)
@@ -109,7 +109,7 @@ def of_pieces(
         path: The file.
         name: The class of transformers.
         added: The added tokens of the configuration by id.
-        settings: The arguments of `Tokenizer`, extended by those the class determines.
+        settings: The arguments of `Tokenizer`, extended by the settings that the class determines.
 
     Raises:
         ValueError: The file is malformed.
@@ -137,13 +137,12 @@ def of_merges(
 
     Args:
         path: The folder.
-        name: The class of transformers that reads it.
-        config: Its configuration.
-        added: Its added tokens by id.
-        settings: The arguments of `Tokenizer`, with the special tokens.
+        name: The class of transformers for the folder. config: The configuration of the folder.
+        added: The added tokens by id. settings: The arguments of `Tokenizer`, with the special
+        tokens.
 
     Raises:
-        ValueError: The class is not known, or a file is malformed.
+        ValueError: The class is unknown, or a file is malformed.
     """
     if name not in _PARTS:
         raise ValueError(
@@ -234,7 +233,7 @@ def of_words(
     """Reads a vocab.txt. The arguments are as in `of_merges`, except for `path`.
 
     Raises:
-        ValueError: The class is not known, or the file is malformed.
+        ValueError: The class is unknown, or the file is malformed.
     """
     if name not in BERT:
         raise ValueError(
@@ -268,7 +267,7 @@ def put_typed(tokenizer: FileTokenizer, settings: Mapping[str, Any], first_type:
 
 
 def set_bert_normalizer(tokenizer: FileTokenizer, config: Mapping[str, Any]) -> None:
-    """Sets the fields of BERT's normalizer, if the tokenizer has it, as the classes of BERT do."""
+    """Sets the fields of BERT's normalizer, if the tokenizer has one, as the classes of BERT do."""
     normalizer: Any = tokenizer.normalizer
     if not isinstance(normalizer, BertNormalizer):
         return
@@ -302,7 +301,7 @@ def _content_of_role(settings: Mapping[str, Any], role: str) -> str:
 def id_of(tokenizer: FileTokenizer, token: str) -> int:
     """Returns the id of a token of the tokenizer."""
     id = tokenizer.token_to_id(token)
-    assert id is not None  # Always present: the token was added.
+    assert id is not None  # Known, because the token was added.
     return id
 
 

@@ -34,7 +34,7 @@ def schema_of(layout: Layout) -> Any:
 
 
 def batch_of(documents: Documents, schema: Any) -> Any:
-    """Returns documents as a record batch; ids and masks are not copied where types are the same."""
+    """Returns documents as a record batch; ids and masks are copied only if their type changes."""
     import numpy as np
     import pyarrow as pa
 
@@ -75,7 +75,7 @@ class _Writer(Writer):
             self._write()
 
     def _write(self) -> None:
-        # Input blocks are small: a row group takes several, whatever their sizes.
+        # Input blocks are small: each row group collects several of any size.
         import pyarrow as pa
 
         batches = [batch_of(documents, self.schema) for documents in self.waiting]

@@ -19,7 +19,7 @@ __all__ = ["Array", "Documents", "Format", "Layout", "Reader", "Writer", "damage
 
 
 class Layout(NamedTuple):
-    """The id layout that a format needs."""
+    """The facts about ids and documents that a format needs."""
 
     #: Largest possible id, added tokens included; decides the width of ids.
     largest_id: int
@@ -45,11 +45,11 @@ class Documents(NamedTuple):
     ids: npt.NDArray[np.uint32]
     #: End of each document in `ids`.
     ends: npt.NDArray[np.int64]
-    #: One byte an id, or None.
+    #: One byte per id, or None.
     loss: npt.NDArray[np.uint8] | None = None
     #: A ``string`` array of pyarrow, or None.
     names: Any = None
-    #: Lines of the documents in the input, or None; the input, or an array with the input of each
+    #: Line of each document in its input, or None; the input, or an array with the input of each
     #: document.
     lines: npt.NDArray[np.int64] | None = None
     uri: Any = ""
@@ -61,7 +61,7 @@ def damaged(path: str, why: str) -> CorpusError:
 
 
 class Array:
-    """Numbers in a file, read on demand to bound memory. Picklable, and usable after a fork."""
+    """An array of numbers in a file, read on demand. Picklable, and usable after a fork."""
 
     def __init__(self, path: str, dtype: str, offset: int = 0, count: int | None = None):
         import numpy as np
@@ -115,7 +115,7 @@ class Array:
 class Writer(ABC):
     """Writes the files of a format under a folder and a stem."""
 
-    #: Documents and ids so far.
+    #: Numbers of documents and ids written so far.
     documents: int = 0
     tokens: int = 0
 
@@ -172,18 +172,18 @@ class Format(ABC):
     """A format of token files."""
 
     name: str
-    #: True if the format stores loss masks; true if it stores names of documents.
+    #: Whether the format stores loss masks, and names of documents.
     has_loss = False
     has_names = False
     #: True if EOD precedes a document, as in llm.c.
     eod_first = False
-    #: True if the format stores the line of each document.
+    #: True if the format stores the input line of each document.
     needs_lines = False
     #: Largest id the format can hold.
     largest_id = 2**31 - 1
 
     def check_layout(self, layout: Layout) -> None:
-        """Raises CorpusError if the format cannot hold the documents."""
+        """Raises CorpusError if the format cannot store the documents."""
         if layout.largest_id > self.largest_id:
             raise CorpusError(
                 f"{self.name} holds ids up to {self.largest_id:,}, and this tokenizer has "

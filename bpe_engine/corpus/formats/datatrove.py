@@ -38,7 +38,7 @@ def _for_people(count: int) -> str:
 class _Writer(Writer):
     def __init__(self, path: str, layout: Layout):
         self.path, self.dtype = path, layout.uint()
-        # A "|" in the name would end the field.
+        # The field ends at the first "|".
         self.tokenizer = layout.tokenizer.replace("|", "_") or "unknown"
         self.paths = [f"{path}.ds", f"{path}.ds.index"] + [f"{path}.ds.loss"] * layout.has_loss
         self.files = [open(name, "wb") for name in self.paths]

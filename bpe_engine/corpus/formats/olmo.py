@@ -1,7 +1,7 @@
 """OLMo's and dolma's token files: ``part-DD-MMMMM.npy`` without a header, and ``.csv.gz``.
 
-The csv has a row ``start,end,id,src,loc`` for each document: ids of it, its name, its file and its
-line. Label masks are one byte an id. An empty document is EOD alone, or has no ids without EOD.
+The csv has a row ``start,end,id,src,loc`` for each document: its range of ids, name, file and line.
+Label masks have one byte per id. An empty document is EOD alone, or has no ids without EOD.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Writer(Writer):
             f"{path}.label_mask.npy"
         ] * layout.has_loss
         self.raw = [open(name, "wb") for name in self.paths]
-        # Neither time nor name, for reproducible bytes.
+        # Without time and name, for reproducible bytes.
         self.csv = gzip.GzipFile("", "wb", 6, self.raw[1], mtime=0)
 
     def _add(self, documents: Documents) -> None:
@@ -74,7 +74,7 @@ def _repeated(uri: Any, count: int) -> Any:
 
 
 class _Reader(Reader):
-    """Checks the index once, and rereads it when a column is needed."""
+    """Checks the index once, and reads the index again when a column is needed."""
 
     def __init__(self, path: str, layout: Layout):
         self._ids = Array(f"{path}.npy", layout.uint())

@@ -32,8 +32,8 @@ _NOT_OF_THE_TEMPLATE = frozenset(
 class SegmentRenderer(HfRenderer):  # type: ignore[misc]
     """Renders conversations to segments and passes on their ids.
 
-    Control strings in messages are text, and conversations are encoded once. vLLM's own renderer
-    handles tokenizers that are not ours, and for messages with images, audio or video.
+    Control strings in messages are text, and shared conversation prefixes are encoded once. vLLM's
+    own renderer handles other tokenizers, and messages with images, audio or video.
     """
 
     def __new__(cls, config: Any, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +105,7 @@ class SegmentRenderer(HfRenderer):  # type: ignore[misc]
 
 
 def _listed(messages: Any) -> list[Any]:
-    """Copies messages with single-pass parts, as in pydantic."""
+    """Copies messages, turning one-pass iterators of parts, such as pydantic's, into lists."""
     return [
         {**message, "content": list(message["content"])}
         if isinstance(message, Mapping)
@@ -133,8 +133,8 @@ def _asking_for_ids(params: Any) -> Any:
 
 
 def _as_asked(prompt: Any, params: Any) -> Any:
-    """Returns the prompt as vLLM's own renderer does: with the text for requests for text, and
-    optionally the tokens around it."""
+    """Returns the prompt in the form of vLLM's own renderer: with text if the request asks for
+    text, and optionally with special tokens around it."""
     ids = prompt.get("prompt_token_ids")
     if not isinstance(ids, PromptIds):
         return prompt

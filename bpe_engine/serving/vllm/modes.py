@@ -1,4 +1,4 @@
-"""The tokenizer mode of vLLM's automatic choice."""
+"""The tokenizer mode that vLLM chooses automatically."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mode_of_model(name: Any, **arguments: Any) -> str:
 
     Args:
         name: The name or folder of the model's tokenizer.
-        arguments: As `vllm.tokenizers.get_tokenizer` takes them.
+        arguments: Arguments of `vllm.tokenizers.get_tokenizer`.
     """
     from vllm.tokenizers import registry
     from vllm.transformers_utils.config import get_config
@@ -38,7 +38,7 @@ def mode_of_model(name: Any, **arguments: Any) -> str:
             revision=arguments.get("revision"),
         )
     except (ValueError, OSError):
-        config = None  # A folder with only a tokenizer.
+        config = None  # The folder has only a tokenizer.
     for architecture in getattr(config, "architectures", None) or ():
         mode = ARCHITECTURES.get(architecture)
         if mode in registry.TokenizerRegistry.tokenizers:

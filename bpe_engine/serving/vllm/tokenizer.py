@@ -14,12 +14,12 @@ from .modes import mode_of_model
 
 __all__ = ["ServedTokenizer"]
 
-# vLLM prints records of loggers below ``vllm``.
+# vLLM only prints records of loggers below ``vllm``.
 _logger = init_logger("vllm.plugins.bpe_engine")
 
 
 class ServedTokenizer:
-    """Loads tokenizers for vLLM: as its mode "hf" does, with our object inside.
+    """Loads tokenizers for vLLM like the mode "hf", with our tokenizer inside.
 
     If the result would be inexact, vLLM's tokenizer is returned, and one log line gives the reason.
     """
