@@ -16,11 +16,11 @@ use crate::taint::{joined, length, substring};
 pub struct Header<'py>(Bound<'py, PyString>, Vec<Bound<'py, PyString>>, bool);
 
 /// Sets `Origin.is_answer` for the template's text inside the assistant's turns, and returns the
-/// segments. A segment with the header of a turn and text of the answer is cut in two.
+/// segments. A segment that has both the header of a turn and text of the answer is cut in two.
 ///
 /// `turns` has the index of a header in `headers` for each assistant message, and None for other
 /// messages. If the result of a call is inside the turn, the model's text ends at the first of
-/// `endings` found there.
+/// `endings` in the turn.
 #[pyfunction]
 pub fn mark_answers<'py>(
     segments: &Bound<'py, PyList>,
@@ -74,7 +74,7 @@ impl<'py> Labeled<'py> {
 struct Marker<'py> {
     parts: Vec<Labeled<'py>>,
     result: Vec<Bound<'py, PyAny>>,
-    /// Last part of the turn that the model writes, and the number of its characters.
+    /// Last segment of the turn that the model writes, and how many characters of it.
     until: Option<(usize, usize)>,
 }
 
@@ -93,8 +93,7 @@ impl<'py> Marker<'py> {
         Ok(())
     }
 
-    /// Returns the positions where the template begins to write around another message, with that
-    /// message.
+    /// Returns each position at which the template turns to another message, and that message.
     fn turns(&self) -> PyResult<Vec<(usize, Option<usize>)>> {
         let (mut turns, mut turn) = (Vec::new(), None);
         for (at, part) in self.parts.iter().enumerate() {
@@ -147,7 +146,7 @@ impl<'py> Marker<'py> {
         let written = self.parts[before.unwrap_or(0)..turn.start].iter().rev();
         let mut first = turn.start - written.take_while(|part| is_template(part)).count();
         if before.is_some_and(|before| first <= before) {
-            // An empty turn: its header is not the header of this turn.
+            // An empty turn, so the header found is of another turn.
             first = turn.start;
         }
         let is_spoken = |part: &Labeled<'py>| part.field.is_spoken();
@@ -175,7 +174,7 @@ impl<'py> Marker<'py> {
         self.mark(first..turn.end, (rest > 0 && first < spoken).then_some(rest))
     }
 
-    /// Adds segments as text of an answer; the first segment from the character `cut`.
+    /// Adds segments as text of an answer; the first segment from character `cut` on.
     fn mark(&mut self, places: Range<usize>, cut: Option<usize>) -> PyResult<()> {
         let mut last: Option<(&Bound<'py, PyTuple>, Bound<'py, PyAny>)> = None;
         for (at, part) in places.clone().zip(&self.parts[places.clone()]) {

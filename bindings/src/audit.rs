@@ -42,7 +42,7 @@ impl Drop for AuditedIds {
     }
 }
 
-/// Options of `Audit.mask`: whether to keep the token that ends a turn, the last message only,
+/// Options of `Audit.mask`: whether to keep the token that ends a turn, only the last message,
 /// reasoning, ids that mix bytes of two parts, and only text of fields; and the messages to keep.
 type Choices = (bool, bool, bool, bool, bool, Option<Vec<i64>>);
 
@@ -106,7 +106,7 @@ impl AuditedIds {
         new_bytearray(py, &bits)
     }
 
-    /// Returns the number of ids of each of `parts` parts of a prompt, and how many of these ids
+    /// Returns, for each of the `parts` parts of a prompt, the number of ids, and how many of these
     /// end in another part. `part_of` has the part of each segment. An id belongs to the part with
     /// its first byte.
     fn totals(&self, part_of: Vec<usize>, parts: usize) -> PyResult<(Vec<usize>, Vec<usize>)> {
@@ -158,7 +158,7 @@ impl AuditedIds {
             bits[ids].fill(u8::from(kept > 0 && (is_mixed || kept == all)));
         }
         for &(segment, end) in &turns.ends {
-            // The last segment after the end of a turn has text that the model does not write.
+            // The last segment may continue after the turn with text of the template.
             let end = end + usize::from(has_end);
             for (ids, _) in self.runs().filter(|(_, origin)| origin.segment == segment) {
                 bits[ids.start.max(end)..ids.end.max(end)].fill(0);
@@ -252,7 +252,7 @@ impl AuditedIds {
                 tails.push((message, tail, is_call, is_cut));
             }
         }
-        // Tags around calls may also be special tokens: the end is a token that ends other
+        // Tags around calls may also be special tokens: prefer a token that also ends other
         // messages.
         let mut usual = Vec::new();
         for (_, tail, ..) in tails.iter().filter(|(.., is_call, _)| !is_call) {
@@ -270,7 +270,7 @@ impl AuditedIds {
     }
 }
 
-/// Returns how many segments of an origin are kept, and how many are nonempty.
+/// Returns how many of the segments of an origin are kept, and how many are nonempty.
 fn within(counts: &[(usize, usize)], origin: &Origin) -> (usize, usize) {
     let (first, last) = origin.segments;
     match (counts.get(first), counts.get(last + 1)) {
@@ -307,13 +307,13 @@ impl Field {
         Ok(Self::Other)
     }
 
-    /// Whether the speaker of a message says the text of the field.
+    /// Whether the field is text of the message's speaker.
     pub fn is_spoken(self) -> bool {
         matches!(self, Self::Content | Self::Reasoning | Self::Calls)
     }
 }
 
-/// Origin of a text of a template.
+/// Origin of a text in a rendered template.
 #[derive(Clone, Copy)]
 struct Place {
     message: Option<i64>,
@@ -329,7 +329,7 @@ struct Label {
     has_text: bool,
     /// Whether the caller named the role.
     is_labeled: bool,
-    /// Whether the text is said by the role.
+    /// Whether the text is the role's own.
     is_said: bool,
 }
 
@@ -379,10 +379,10 @@ impl Labels {
         let mut labels = Self { each: Vec::new(), is_tagged: false };
         reserve(&mut labels.each, segments.len()).or_raise()?;
         let is_assistant = role.as_any().eq(interned!(py, "assistant"))?;
-        // Message around which the template wrote last, and last message that the model writes.
+        // The message around which the template last wrote, and the model's last message.
         let (mut around, mut answered) = (None, None);
-        // Spoken text since then that may repeat the name of a call around its result: text of
-        // another message, or text after the part of its message that the model writes.
+        // Text of messages since then that may be the name of a call repeated around its result:
+        // text of another message, or text after what the model writes of the message.
         let mut doubtful: Vec<(usize, bool)> = Vec::new();
         let mut is_answer = false;
         let mut last: Option<(Bound<'_, PyAny>, Option<Place>)> = None;
@@ -447,8 +447,8 @@ impl Labels {
 
     /// Finds the turns that the model writes, with or without tags around reasoning.
     ///
-    /// A turn ends at the last special token after its last text. Without one, the template's text
-    /// after a call closes the call, and after any other text the model does not write it.
+    /// A turn ends at the last special token after its last text. Without one, template text after
+    /// a call closes the call, and template text after anything else is not the model's.
     fn turns(&self, specials: &[(usize, usize)], has_reasoning: bool) -> Turns {
         let mut turns = Turns { is_in: vec![false; self.each.len()], ..Turns::default() };
         let mut own = Vec::new();

@@ -43,16 +43,17 @@ struct Call {
     add_special_tokens: bool,
     overflow: bool,
     threads: usize,
-    /// Tokenizer that makes rows as objects with their overflow; otherwise overflow becomes rows.
+    /// Tokenizer for rows as objects, which contain their overflow; otherwise overflow becomes
+    /// rows.
     objects: Option<Arc<Pipeline>>,
 }
 
-/// Inputs of a call; calling the object makes the rows as objects.
+/// Inputs of a call; calling this object creates the row objects.
 #[pyclass(frozen, name = "RowSource", module = "bpe_engine._core")]
 pub struct RowSource {
     call: Arc<Call>,
     inputs: Py<PyAny>,
-    /// Rows, if encoding again would give other rows.
+    /// The rows, if encoding again would give other rows.
     made: Option<Vec<Encoding>>,
 }
 
@@ -69,7 +70,7 @@ enum Stored {
 
 #[derive(Clone, Copy)]
 struct FlatRow {
-    /// End of its ids in the ids of all rows.
+    /// End of the row's ids in the ids of all rows.
     end: usize,
     lengths: RowLengths,
 }
@@ -167,9 +168,9 @@ impl RowEncoder {
         self.call.clone().encode(inputs.py(), &given, detailed)
     }
 
-    /// Encodes inputs directly to the results that calls need: the fields, as in
-    /// `EncodedRows.fields`, the function that makes objects, the number of rows, and the maximum
-    /// number of ids in a row.
+    /// Encodes inputs directly to the results of a call: the fields, as in `EncodedRows.fields`,
+    /// the function that creates row objects, the number of rows, and the maximum number of ids in
+    /// a row.
     fn answer<'py>(
         &self,
         inputs: &Bound<'py, PyAny>,
@@ -292,7 +293,7 @@ impl Call {
         detailed: bool,
     ) -> PyResult<(Vec<Encoding>, Vec<usize>)> {
         let add = self.add_special_tokens;
-        // Random rows are also the objects, which hold the overflow.
+        // Random rows also serve as the objects, so they keep their overflow.
         let objects = self.objects.as_deref().filter(|tokenizer| tokenizer.is_random());
         let (tokenizer, overflow) = match objects {
             Some(tokenizer) => (tokenizer, true),
@@ -309,7 +310,7 @@ impl Call {
 }
 
 /// Truncates and pads existing rows of ids. The other fields must have the lengths of the ids, row
-/// by row; missing fields get the values of text.
+/// by row; missing fields get the values for plain text.
 #[pyfunction]
 #[pyo3(signature = (input_ids, *, token_type_ids, attention_mask, special_tokens_mask, truncation,
     padding))]
@@ -391,7 +392,7 @@ fn read_padding(given: &Bound<'_, PyAny>) -> PyResult<Padding> {
     })
 }
 
-/// Makes one row per encoding and, with `overflow`, one per part that was cut off. Also returns the
+/// Makes one row per encoding and, with `overflow`, one row per part cut off. Also returns the
 /// input of each row.
 fn with_overflow(
     encodings: Vec<Encoding>,

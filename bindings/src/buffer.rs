@@ -11,11 +11,11 @@ use pyo3::types::PyList;
 
 use crate::{buffer_pool, int_cache};
 
-/// Vectors of at least this capacity are reused, and therefore not shrunk.
+/// Vectors of at least this capacity are reused, so they keep their capacity.
 const REUSED_CAPACITY: usize = 1 << 16;
 
-/// Returns a numpy array of the ids. If numpy is missing, the error names the `method` of an
-/// encoding, and the method `instead` that does without numpy.
+/// Returns a numpy array of the ids. If numpy is missing, the error names `method`, and the method
+/// `instead` that works without numpy.
 pub fn array<'py>(
     py: Python<'py>,
     ids: Vec<u32>,

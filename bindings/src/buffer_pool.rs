@@ -1,5 +1,5 @@
-//! Reusable buffers for texts and ids. Without them, page faults in fresh memory would take much of
-//! the time to encode a long text, and allocator calls much of the time to encode a short one.
+//! Reusable buffers for texts and ids. Otherwise page faults in fresh memory would take much of the
+//! time to encode a long text, and allocator calls much of the time to encode a short text.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -70,8 +70,8 @@ impl<T> BufferPool<T> {
         items
     }
 
-    /// Takes a vector that the caller gives back soon: a short one may be the thread's buffer, with
-    /// much more room.
+    /// Takes a vector that the caller soon gives back: a short vector may be the thread's buffer,
+    /// with much more room.
     pub fn borrow(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
         if bytes >= LONG_BUFFER || !Mechanism::BufferPool.is_used() {
@@ -89,7 +89,7 @@ impl<T> BufferPool<T> {
         let bytes = items.capacity() * size_of::<T>();
         items.clear();
         if bytes < LONG_BUFFER {
-            // The larger buffer stays; a thread that is about to end keeps none.
+            // Keeps the larger buffer; a thread that is about to end keeps none.
             let _ = self.short.try_with(|short| {
                 let other = short.take();
                 short.set(if other.capacity() > items.capacity() { other } else { items });

@@ -1,4 +1,4 @@
-//! Built-in vocabularies: images that the build script creates and links in, read in place.
+//! Built-in vocabularies: images that the build script links in, read in place.
 
 use bpe_core::Vocabulary;
 use bpe_core::vocabulary::image::Aligned;

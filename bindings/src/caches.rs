@@ -10,7 +10,7 @@ use crate::pipeline::PyPipeline;
 
 #[pymethods]
 impl PyPipeline {
-    /// Empties the caches of pieces. Results do not depend on them.
+    /// Empties the caches of pieces. Results stay the same.
     fn clear_cache(slf: &Bound<'_, Self>) -> PyResult<()> {
         let pipeline = Self::current(slf)?;
         slf.py().detach(|| pipeline.workspaces().clear());
@@ -21,7 +21,7 @@ impl PyPipeline {
     ///
     /// Caches are on unless the environment variable ``BPE_ENGINE_CACHE`` is ``off`` when the
     /// tokenizer is made. Cached text takes less time, so a user could learn by timing whether
-    /// another user sent the same words. Turn the caches off where that matters: results stay the
+    /// another user sent the same words. Turn the caches off if that matters: results stay the
     /// same, and the memory is freed.
     ///
     /// >>> import bpe_engine

@@ -100,7 +100,7 @@ impl<'a> ColumnText<'a> {
     }
 
     /// Returns the text if it is UTF-8: in place if the memory is read-only, otherwise as a copy in
-    /// `scratch`, which cannot change after the check. (Most memory of pyarrow is writable.)
+    /// `scratch`, which cannot change after the check. (Most pyarrow memory is writable.)
     pub fn utf8<'b>(self, scratch: &'b mut Vec<u8>) -> bpe_core::Result<&'b str>
     where
         'a: 'b,

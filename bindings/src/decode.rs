@@ -121,7 +121,7 @@ impl PyPipeline {
     /// Decodes ids to bytes.
     ///
     /// A tokenizer file gives the bytes of its text with all special tokens. Bytes that are not
-    /// UTF-8 stay unchanged; the decoder's removal of a first space applies.
+    /// UTF-8 stay unchanged; the decoder may still remove a first space.
     ///
     /// Raises:
     ///     KeyError: An id has no token.
@@ -148,7 +148,7 @@ impl PyPipeline {
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
-        // Appended one by one: a list of known length panics when memory runs out.
+        // Appends one by one, because creating a list of known length panics when memory runs out.
         let list = new_list::<PyAny>(py, Vec::new())?;
         let (pipeline, mut bytes) = (Self::current(slf)?, Vec::new());
         for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
@@ -160,7 +160,7 @@ impl PyPipeline {
         Ok(list)
     }
 
-    /// Decodes ids to text and returns the index of the character at which each token starts.
+    /// Decodes ids to text and returns the character index at which each token starts.
     ///
     /// A token that starts inside a character has the index of that character. Bytes that are
     /// not UTF-8 become U+FFFD, as in `decode`.
@@ -199,7 +199,7 @@ impl PyPipeline {
         Ok((new_bytes(py, &bytes)?, int_cache::positions(py, &starts)?))
     }
 
-    /// How runs of byte tokens become text; None if all tokens are decoded together.
+    /// How runs of byte tokens decode to text; None if all tokens are decoded together.
     #[getter]
     fn _byte_runs(slf: &Bound<'_, Self>) -> PyResult<Option<&'static str>> {
         Ok(Self::current(slf)?.byte_runs().map(|runs| match runs {
@@ -215,7 +215,7 @@ impl PyPipeline {
         gil::run(tokens.py(), ids.len(), || lossy::settled(&pipeline, &ids))
     }
 
-    /// Returns the UTF-8 of the text of `tokens[start:]`; `is_first` if the text begins with them.
+    /// Returns the text of `tokens[start:]` as UTF-8; `is_first` if `tokens` begin the text.
     fn _decode_lossy<'py>(
         slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
@@ -237,7 +237,7 @@ impl PyPipeline {
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let read = |ids: PyResult<Bound<'_, PyAny>>| {
-            // Copying a long sequence takes a while.
+            // Copying a long sequence takes long.
             batch.py().check_signals()?;
             ids::read(&ids?)
         };

@@ -14,7 +14,7 @@ use crate::request::{Gives, read_optional};
 use crate::shared::Current;
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
-/// Ids, and the span of each as `(start, end)` in characters.
+/// Ids, and the span of each id as `(start, end)` in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 
 /// Ids of many texts, concatenated, and the row splits.
@@ -51,7 +51,7 @@ impl Ragged {
 }
 
 impl PyPipeline {
-    /// Returns the list of the ids that `encode` appends for a text.
+    /// Returns a list of the ids that `encode` appends for a text.
     #[inline]
     fn list<'py>(
         slf: &Bound<'py, Self>,
@@ -92,8 +92,8 @@ impl PyEncoding {
 
     /// Encodes a text.
     ///
-    /// Special tokens control a model, and so could their names in untrusted text. By default, a
-    /// special token's name in the text therefore raises an error.
+    /// Special tokens control a model, and their names in untrusted text could do so, too.
+    /// Therefore the name of a special token in the text raises an error by default.
     ///
     /// Args:
     ///     text: A str. Surrogate pairs are joined; lone surrogates become U+FFFD.
@@ -146,8 +146,8 @@ impl PyPipeline {
     /// Args:
     ///     text, allowed_special, disallowed_special: As in `encode`.
     ///     num_threads: Maximum number of threads that work on the text, or None for as many as the
-    ///         machine runs at once. Texts under some 128 KB, and patterns without a known safe
-    ///         position to cut, use one thread. The ids are the same.
+    ///         machine runs at once. Texts under some 128 KB, and patterns without known safe
+    ///         positions to cut, use one thread. The ids do not depend on this number.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -197,8 +197,8 @@ impl PyPipeline {
         new_list(py, lists)
     }
 
-    /// Returns all ids in one buffer, and the row splits as the bytes of 64-bit numbers. A part is
-    /// an iterable of `str`, or a tuple with the buffers of a column.
+    /// Returns all ids in one buffer, and the row splits as the bytes of 64-bit numbers. Each part
+    /// is an iterable of `str`, or a tuple of the buffers of a column.
     #[pyo3(signature = (parts, num_threads, *, allowed_special=None, disallowed_special=None))]
     fn _encode_ragged<'py>(
         slf: &Bound<'py, Self>,
@@ -215,7 +215,7 @@ impl PyPipeline {
         ragged.into_python(parts.py())
     }
 
-    /// Returns the ids of a text and, for each id, the span of the text it comes from.
+    /// Returns the ids of a text and, for each id, its span in the text.
     ///
     /// Args:
     ///     text, allowed_special, disallowed_special: As in `encode`.
@@ -258,7 +258,7 @@ impl PyPipeline {
         with_offsets(text, &asked, unit)
     }
 
-    /// Returns ids like `encode_with_offsets`, with spans of all bytes that a token comes from.
+    /// Returns ids like `encode_with_offsets`, with the span of all source bytes of each token.
     #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
     fn _encode_with_origins<'py>(
         slf: &Bound<'py, Self>,
@@ -275,7 +275,7 @@ impl PyPipeline {
 enum Unit {
     Characters,
     Bytes,
-    /// Bytes: all that a token comes from.
+    /// All source bytes of a token.
     Origins,
 }
 

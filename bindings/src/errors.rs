@@ -16,8 +16,8 @@ create_exception!(
 );
 
 /// Returns `KeyError` for an unknown token, id or stream, `MemoryError` and `KeyboardInterrupt` for
-/// the errors of these names, `UnsupportedTokenizer` for a part of a file, and `ValueError` for
-/// everything else.
+/// out of memory and interruption, `UnsupportedTokenizer` for an unsupported part of a file, and
+/// `ValueError` for everything else.
 pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::DisallowedSpecial { name } => Python::attach(|py| {
@@ -36,8 +36,8 @@ pub fn to_python(error: Error) -> PyErr {
     }
 }
 
-/// Returns the message of the `ValueError` for a disallowed special token in the text. Equal to
-/// tiktoken's message, since programs show it to their users.
+/// Returns the message of the `ValueError` for a disallowed special token in a text, which equals
+/// tiktoken's message, because programs show it to users.
 #[pyfunction]
 pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<String> {
     let token = token.repr()?;
@@ -52,8 +52,8 @@ pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<Strin
     ))
 }
 
-/// Describes a value of the wrong type by `bpe_engine.common.values.describe`, which reads no object
-/// whose repr may end the process.
+/// Describes a value of the wrong type with `bpe_engine.common.values.describe`, which avoids
+/// objects whose repr may crash the process.
 pub fn describe(value: &Bound<'_, PyAny>) -> String {
     let call = || {
         let module = value.py().import("bpe_engine.common.values")?;

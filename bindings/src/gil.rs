@@ -9,11 +9,11 @@ use pyo3::types::PyString;
 use crate::errors::OrRaise;
 
 /// Size of the work, in bytes of text or ids, above which other Python threads may run meanwhile.
-/// Smaller work can take less time than releasing and reacquiring the interpreter.
+/// Smaller work may take less time than detaching and attaching again.
 pub const WORTH_DETACHING: usize = 4096;
 
-/// Runs `work`, without the interpreter if `size` is worth it. On the main thread, signals are
-/// handled meanwhile: Ctrl-C ends the work.
+/// Runs `work`, detached from the interpreter if `size` justifies it. On the main thread, signals
+/// are handled meanwhile: Ctrl-C ends the work.
 pub fn run<T: Send>(
     py: Python<'_>,
     size: usize,
@@ -30,8 +30,8 @@ pub fn run_job(py: Python<'_>, size: usize, job: &mut (dyn FnMut() + Send)) -> P
     })
 }
 
-/// Runs `work` without the interpreter, like [`run`], for any result type. `work` must end by
-/// itself once [`polling::poll`] fails.
+/// Runs `work` detached, like [`run`], for any type of result. `work` must end by itself once
+/// [`polling::poll`] fails.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let (result, raised) = py.detach(|| {
         let signals = Signals::new();
@@ -41,16 +41,16 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     raised.map_or(Ok(result), Err)
 }
 
-/// Makes PyO3 initialize now: otherwise PyO3 initializes when a thread first attaches, or asks for
-/// the name or module of a type. For that, PyO3 takes a lock without holding the interpreter: a
-/// process that forks meanwhile would leave the lock taken in its child.
+/// Makes PyO3 initialize now. Otherwise PyO3 initializes when a thread first attaches, or asks for
+/// the name or module of a type, and takes a lock while detached: a fork meanwhile would leave the
+/// lock taken in the child.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     py.detach(|| Python::attach(|_| ()));
     let class = py.get_type::<PyString>();
     class.name().and(class.module()).and(class.fully_qualified_name()).map(drop)
 }
 
-/// Checks for signals, if this is the thread that handles them.
+/// Checks for signals, on the thread that handles them.
 struct Signals {
     is_main_thread: Cell<Option<bool>>,
     /// Exception of a signal handler.
@@ -62,8 +62,8 @@ impl Signals {
         Self { is_main_thread: Cell::new(None), raised: RefCell::new(None) }
     }
 
-    /// Called without the interpreter, after every [`polling::INTERVAL`] of work. Attaching to the
-    /// interpreter takes a microsecond, or as long as another thread holds it.
+    /// Called while detached, after every [`polling::INTERVAL`] of work. Attaching takes a
+    /// microsecond, or as long as another thread holds the interpreter.
     fn may_go_on(&self) -> bool {
         if self.is_main_thread.get() == Some(false) {
             return true;
@@ -92,7 +92,7 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 }
 
 /// Returns the work that this thread has reported so far, in bytes of text or the equivalent, so
-/// that tests count work without a clock.
+/// that tests can measure work without a clock.
 #[pyfunction]
 pub fn work_done() -> u64 {
     polling::work_done()

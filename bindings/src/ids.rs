@@ -50,7 +50,7 @@ pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     // an `int`, or null with an exception set.
     let number = unsafe { Bound::from_owned_ptr_or_err(id.py(), ffi::PyNumber_Index(id.as_ptr())) };
     match number {
-        // Up to numpy 2.2, numpy's `bool` only warns, and is 0 or 1.
+        // Up to numpy 2.2, numpy's `bool` converts to 0 or 1 with only a warning.
         Ok(number) if number.extract::<u32>().is_ok_and(|number| number < 2) && is_bool(id) => {
             Err(PyTypeError::new_err("a token id must be an int, not bool"))
         }
@@ -62,14 +62,14 @@ pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     }
 }
 
-/// True for numpy's `bool`, whose name is `bool_` up to version 1.
+/// True for numpy's `bool`, named `bool_` before version 2.
 fn is_bool(id: &Bound<'_, PyAny>) -> bool {
     let name = id.get_type().fully_qualified_name();
     name.is_ok_and(|name| name == "numpy.bool" || name == "numpy.bool_")
 }
 
 fn out_of_range(id: &Bound<'_, PyAny>) -> PyErr {
-    // Python refuses to write numbers of more than 4,300 digits.
+    // Python refuses to format numbers of more than 4,300 digits.
     let shown = id.str().map_or_else(|_| "with thousands of digits".into(), |id| id.to_string());
     PyOverflowError::new_err(format!(
         "the token id {shown} is out of range: ids are 0 to 4294967295"
@@ -125,8 +125,8 @@ fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     Ok(None)
 }
 
-/// Reads a list of `int`s in the range of ids. Returns `None` for other lists, and on a
-/// free-threaded interpreter, where another thread may change the list.
+/// Reads a list of `int`s in the range of ids. `None` for other lists, and on a free-threaded
+/// interpreter, where another thread may change the list.
 fn read_ints(list: &Bound<'_, PyList>) -> PyResult<Option<Vec<u32>>> {
     if cfg!(Py_GIL_DISABLED) {
         return Ok(None);
@@ -190,7 +190,7 @@ unsafe fn int_value(int: *mut ffi::PyObject, known: bool) -> Option<u32> {
     }
 }
 
-/// The first fields of an `int` object. Reading them in place is much faster than a call.
+/// The first fields of an `int` object. Reading the fields in place is much faster than a call.
 #[repr(C)]
 struct OneDigit {
     object: ffi::PyObject,
@@ -201,7 +201,7 @@ struct OneDigit {
     digit: u32,
 }
 
-/// The tag of a positive number of one digit, without `IMMORTAL`.
+/// The tag of a positive number of one digit, without the bit `IMMORTAL`.
 const ONE_POSITIVE: usize = if cfg!(Py_3_12) { 1 << 3 } else { 1 };
 const IMMORTAL: usize = if cfg!(Py_3_12) { 1 << 2 } else { 0 };
 
@@ -224,7 +224,7 @@ fn one_digit_is_known(py: Python<'_>) -> bool {
     *KNOWN.get_or_init(try_values)
 }
 
-/// Reads a one-dimensional array with elements of type `T`; `None` for another type.
+/// Reads a one-dimensional array with elements of type `T`; `None` for another element type.
 fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
     ids: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Vec<u32>>> {
@@ -258,7 +258,7 @@ fn read_buffer<T: Element + Default + TryInto<u32> + std::fmt::Display>(
         }
         return Ok(Some(found));
     }
-    // Not `to_vec`, which aborts when memory runs out.
+    // Avoids `to_vec`, which aborts when memory runs out.
     let mut elements = Vec::new();
     reserve(&mut elements, count).or_raise()?;
     elements.resize(count, T::default());

@@ -15,8 +15,8 @@ use crate::{gil, ids, int_cache, rows, text};
 impl PyPipeline {
     /// Returns the number of tokens of a text, without making a list of ids.
     ///
-    /// A name that is not allowed is counted as ordinary text, unless `disallowed_special` asks for
-    /// an error.
+    /// Names that are not allowed count as ordinary text, unless `disallowed_special` demands an
+    /// error.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").count("hello world")
@@ -33,8 +33,8 @@ impl PyPipeline {
         Self::shared(slf)?.run(text, |text| pipeline.count(text, usize::MAX, &request))
     }
 
-    /// Returns the number of tokens of each text, on up to `num_threads` threads. A part is an
-    /// iterable of `str`, or a tuple with the buffers of a column.
+    /// Returns the number of tokens of each text, on up to `num_threads` threads. Each part is an
+    /// iterable of `str`, or a tuple of the buffers of a column.
     #[pyo3(signature = (parts, num_threads, *, allowed_special=None, disallowed_special=None))]
     fn _count_each<'py>(
         slf: &Bound<'py, Self>,
@@ -53,7 +53,7 @@ impl PyPipeline {
         int_cache::list(parts.py(), &counts)
     }
 
-    /// Returns the number of tokens of a text, or None if it is over `limit`.
+    /// Returns the number of tokens of a text, or None if that is more than `limit`.
     ///
     /// Stops as soon as the limit is passed, so a small limit on a huge text costs little. (A piece
     /// is merged whole, and unnormalized text is normalized whole.)
@@ -79,7 +79,7 @@ impl PyPipeline {
 
     /// Returns ``(name, start, end)`` of each special token's name in a text, in characters.
     ///
-    /// Of overlapping names, the leftmost counts; of names with the same start, the longest.
+    /// Of overlapping names, the leftmost is found; of names with the same start, the longest.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").find_special("a<|endoftext|>")
@@ -106,7 +106,7 @@ impl PyPipeline {
     ///
     /// Special tokens are encoded as special tokens, all other text as ordinary text. Ids whose
     /// bytes are not UTF-8 are never canonical, nor are ids whose text a tokenizer file changes,
-    /// such as a token in capitals of a file that lowercases.
+    /// such as a token in capitals if the file lowercases text.
     ///
     /// Raises:
     ///     KeyError: An id has no token.

@@ -26,9 +26,9 @@ type Ints = [AtomicPtr<ffi::PyObject>; READY];
 /// Memory of the table.
 static TABLE: OnceBox<Zeroed> = OnceBox::new();
 
-/// The first list of at least this many ids puts the table on one huge page: first access to
-/// hundreds of small pages takes longer than creating the `int`s. For a shorter list, zeroing 2 MiB
-/// takes longer than encoding its text.
+/// The first list of at least this many ids puts the table on one huge page, because first access
+/// to hundreds of small pages would take longer than creating the `int`s. For a shorter list,
+/// zeroing 2 MiB would take longer than encoding the text.
 const LONG_LIST: usize = 4096;
 
 /// True after the first long list.
@@ -114,7 +114,7 @@ fn filled<'py>(
 }
 
 /// Returns a new list and its memory with room for `count` items. Python would first fill the
-/// memory with zeros; builds without the GIL have other memory for lists and get it that way.
+/// memory with zeros; builds without the GIL allocate lists differently and keep that behavior.
 #[inline(always)]
 fn with_room(
     py: Python<'_>,
@@ -145,8 +145,8 @@ fn with_room(
 /// Appends a list to `lists` for each of `rows`, with garbage collection paused.
 ///
 /// Up to version 3.11, Python searches for reference cycles after every few hundred new lists and
-/// reads every item of each: for long rows that takes as long as making them. New lists of `int`s
-/// have no cycles.
+/// reads every item of each: for long rows, this takes as long as creating the rows. New lists of
+/// `int`s have no cycles.
 pub fn append_lists<'py, 'a>(
     py: Python<'py>,
     rows: impl Iterator<Item = &'a [u32]>,
@@ -224,7 +224,7 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
         return made;
     }
     live_forever(made);
-    // The table keeps the reference from `make`, unless another thread was faster.
+    // The table keeps the reference from `make`, unless another thread was first.
     let int =
         match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,

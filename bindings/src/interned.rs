@@ -1,8 +1,7 @@
 //! Interned Python strings for keys and comparisons.
 
-/// Returns the interned `str` of a literal, created on first use. (PyO3's macro creates it behind a
-/// lock and releases the interpreter meanwhile; a process that forks then leaves the lock taken in
-/// its child.)
+/// Returns the interned `str` of a literal, created on first use. (PyO3's macro detaches while it
+/// holds a lock; a fork meanwhile leaves the lock taken in the child.)
 macro_rules! interned {
     ($py:expr, $text:literal) => {{
         static TEXT: bpe_core::once::OnceBox<pyo3::Py<pyo3::types::PyString>> =

@@ -1,8 +1,8 @@
 //! Marks the text that a caller passes to a chat template with its origin, for `bpe_engine.prompt`.
 //!
 //! A value is marked when a template reads it, together with its neighbors in the same dict or
-//! list; a value of a message is marked alone. Most of a conversation's data is never read value by
-//! value: it is printed whole.
+//! list; a value of a message is marked on its own. Most data of a conversation is never read value
+//! by value, but printed whole.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -23,7 +23,7 @@ const MOST_LABELS: usize = (1 << (START_SHIFT - GIVEN_SHIFT)) - 1;
 /// Message keys whose reasoning may be inside the content.
 const REASONING_KEYS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Position of a caller's value: one step of the path to it.
+/// Position of a caller's value, as one step of the path to the value.
 struct Place {
     /// Previous step; `None` for the first.
     up: Option<usize>,
@@ -51,17 +51,17 @@ enum Known {
     Message { index: usize, role: Py<PyAny>, is_open: bool },
     /// Data from the caller, its position, and a copy with labeled items, once requested.
     Data { at: usize, opened: Option<Py<PyAny>> },
-    /// Such a copy, with the data.
+    /// A copy with labeled items, and its data.
     Opened { data: Py<PyAny> },
 }
 
-/// Origins of the values that a caller passes to a template. Numbers them, and marks their text
-/// with the numbers.
+/// Origins of the values that a caller passes to a template. Numbers the values, and marks their
+/// text with the numbers.
 ///
 /// `traced` is the type of strings with flags, and `origin` the type of origins. `scalars` has a
-/// function for each type of numbers in the arguments of calls, which returns a value with flags;
-/// `fields` has the fields of message keys with another name. `getattr` and `getitem` look up
-/// values in neither a dict nor a list, and `call` calls the result.
+/// function for each type of number in the arguments of calls, which returns a value with flags;
+/// `fields` maps message keys to fields with another name. `getattr` and `getitem` look up values
+/// of other objects than dicts and lists, and `call` calls the result.
 #[pyclass(module = "bpe_engine._core")]
 pub struct Labels {
     traced: Py<PyType>,
@@ -74,11 +74,11 @@ pub struct Labels {
     places: Vec<Place>,
     /// The values that are numbered from 1.
     given: Vec<Given>,
-    /// Lists and dicts by address; addresses stay valid since each object is kept alive.
+    /// Lists and dicts by address; addresses stay valid because each object is kept alive.
     known: HashMap<usize, (Py<PyAny>, Known), BuildHasherDefault<Address>>,
-    /// Paths of one key: most origins have one of a few such paths.
+    /// Paths of one key: most origins have one of a few short paths.
     paths: Vec<(Py<PyAny>, Py<PyTuple>)>,
-    /// Whether the caller passed segments: then a string with flags may be without a label.
+    /// Whether the caller passed segments, so that a string with flags may lack a label.
     #[pyo3(get, set)]
     has_segments: bool,
 }
@@ -129,8 +129,8 @@ impl Labels {
         self.number(Some(segment), None, None)
     }
 
-    /// Registers the messages of a list, whose values are labeled in place when they are read.
-    /// Copies reasoning to each key under which templates read it.
+    /// Registers the messages of a list, whose values are labeled in place when read. Copies
+    /// reasoning to each key under which templates read it.
     fn note_messages(&mut self, messages: &Bound<'_, PyList>) -> PyResult<()> {
         let py = messages.py();
         for index in 0..messages.len() {
@@ -159,7 +159,7 @@ impl Labels {
         Ok(())
     }
 
-    /// Registers tools or documents, which are labeled when they are read.
+    /// Registers tools or documents, which are labeled when read.
     fn note_data(
         &mut self,
         name: &Bound<'_, PyString>,
@@ -183,7 +183,7 @@ impl Labels {
     }
 
     /// Returns the flags of text made from one of the caller's lists or dicts, and the same list or
-    /// dict without labels. For any other value, returns 0 and the value itself.
+    /// dict without labels. Returns 0 and the value itself for anything else.
     fn found<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<(u64, Bound<'py, PyAny>)> {
         let data = match self.known_of(value) {
             Some(Known::Data { .. }) => value.clone(),
@@ -258,8 +258,7 @@ impl Labels {
 }
 
 impl Place {
-    /// Returns the position of a value in the message, tools or documents that an origin begins
-    /// with.
+    /// Returns the position of a value directly below a message, the tools or the documents.
     fn first(head: [&Bound<'_, PyAny>; 3], key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let kind = match head[2].cast::<PyString>()?.to_str().unwrap_or_default() {
             "role" => ValueKind::Role,
@@ -280,7 +279,7 @@ impl Labels {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let Ok(dict) = value.cast_exact::<PyDict>() {
-            // A tuple may contain itself many times: its hash costs more than its memory.
+            // A tuple may contain one tuple many times, so that hashing costs more than its memory.
             if key.is_instance_of::<PyTuple>() {
                 return Ok(None);
             }
@@ -302,7 +301,7 @@ impl Labels {
         self.traced.bind(py).clone()
     }
 
-    /// Returns the functions that look up an attribute of a value and call it.
+    /// Returns the functions for looking up an attribute and for calling the result.
     pub fn calls<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Bound<'py, PyAny>) {
         (self.getattr.bind(py).clone(), self.call.bind(py).clone())
     }
@@ -340,7 +339,7 @@ impl Labels {
         }
     }
 
-    /// Whether text with flags has a label and differs from the caller's text.
+    /// Whether text with flags has a label but differs from the caller's text.
     fn has_place(&self, text: &Bound<'_, PyAny>) -> PyResult<bool> {
         let number = number_of(self.only_flags(text)?);
         Ok(number.and_then(|number| self.given.get(number)).is_some_and(|it| it.place.is_some()))
@@ -357,7 +356,7 @@ impl Labels {
         Ok(())
     }
 
-    /// Returns the position of a value of a message.
+    /// Returns the position (index, role, field) of a value in a message.
     fn place_in_message(
         &self,
         index: usize,
@@ -371,7 +370,7 @@ impl Labels {
         Place::first([&index, role.bind(py), &field], &name)
     }
 
-    /// Returns the flags of the next number; no flags if there are too many numbers.
+    /// Numbers a value, and returns its flags; returns none if there are too many numbers.
     fn number(
         &mut self,
         segment: Option<Py<PyTuple>>,
@@ -505,8 +504,8 @@ impl Labels {
                     None => true,
                 };
                 if self.places[at].kind == ValueKind::Role && is_plain && flags & TRUSTED != 0 {
-                    // The template may build a control token from the text, which no boundary may
-                    // cut.
+                    // The template may build a control token from this text, so it must stay one
+                    // run with its neighbors.
                     TRUSTED
                 } else {
                     flags & (TRUSTED | GENERATED) | self.number(segment, Some(at), None)?
@@ -536,8 +535,8 @@ impl Labels {
         new_traced(self.traced.bind(text.py()), text, &flags.into_pyobject(text.py())?.into_any())
     }
 
-    /// Returns the segment and the origin of text with these flags, either possibly None, and the
-    /// caller's string, if it is plain.
+    /// Returns the segment and the origin of text with these flags, each possibly None, and the
+    /// caller's string if that is plain.
     pub fn given<'py>(&mut self, py: Python<'py>, flags: u64) -> PyResult<Option<GivenValue<'py>>> {
         let Some(Given { segment, place, text }) =
             number_of(flags).and_then(|number| self.given.get(number))
@@ -606,7 +605,7 @@ impl Labels {
     }
 }
 
-/// Hashes addresses, which the caller does not choose.
+/// Hashes addresses: the caller cannot choose colliding addresses.
 #[derive(Default)]
 pub struct Address(u64);
 

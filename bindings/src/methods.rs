@@ -13,7 +13,7 @@ use crate::labels::{Address, Depth, Labels};
 use crate::objects::push;
 use crate::taint::{ITEM, Text, length};
 
-/// Approximate size in bytes of a short string with its origin.
+/// Approximate bytes of a short string with its origin.
 const STRING: usize = 64;
 /// Cost above which a call is counted before it runs.
 const QUICK: usize = 1 << 16;
@@ -144,7 +144,7 @@ fn of_dict<'py>(
 }
 
 /// Returns the size of a value for code that walks over it; `None` if it contains anything except
-/// strings, numbers, None, lists, tuples and dicts. Every item counts as often as it occurs.
+/// strings, numbers, None, lists, tuples and dicts. Each occurrence of an item counts.
 #[pyfunction]
 pub fn size_of_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     Sizes { known: HashMap::default() }.size(value)
@@ -168,7 +168,7 @@ impl Sizes {
             return Ok(Some(size));
         }
         let _depth = Depth::enter(value.py())?;
-        self.note(at, ITEM)?; // Where it holds itself.
+        self.note(at, ITEM)?; // In case the object contains itself.
         let mut size = ITEM;
         if let Ok(dict) = value.cast_exact::<PyDict>() {
             for (key, item) in dict {

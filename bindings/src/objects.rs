@@ -62,7 +62,7 @@ fn check_column(items: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Handles signals at intervals in a loop that creates objects, depending on the `index` of the
+/// Handles signals at intervals in a loop that creates objects; `index` is the number of the
 /// object.
 #[inline]
 pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
@@ -75,8 +75,8 @@ fn allocated(reserved: bpe_core::Result<()>) -> PyResult<()> {
     reserved.map_err(|error| PyMemoryError::new_err(error.to_string()))
 }
 
-/// Fails if there is no memory for `count` objects of `each` bytes in a list: call this function
-/// before a conversion that panics without memory.
+/// Fails if there is no memory for `count` objects of `each` bytes in a list: call before a
+/// conversion that panics without memory.
 pub fn ask_for(count: usize, each: usize) -> PyResult<()> {
     allocated(memory::ask_for(count.saturating_mul(each + size_of::<usize>())))
 }
@@ -108,8 +108,8 @@ pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, 
     })
 }
 
-/// Returns a `bytearray` of this length in bytes, filled by `fill`. When memory is short, an array
-/// created with its length is freed with uninitialized fields; an array that grows is not.
+/// Returns a `bytearray` of this length in bytes, filled by `fill`. Grows the array: an array
+/// created with its length would be freed with uninitialized fields when memory is short.
 pub fn filled_bytearray(
     py: Python<'_>,
     length: usize,
@@ -170,12 +170,12 @@ pub fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// Removes an immutable object from the cycle collector, which walks over every tracked object
-/// while many are created.
+/// Removes an immutable object from the cycle collector, which otherwise visits every tracked
+/// object again and again.
 ///
 /// # Safety
-/// The object is new, and never part of a cycle: it holds strings, numbers, None, and tuples and
-/// sets of them.
+/// The object is new, and can never be part of a cycle: it contains only strings, numbers, None,
+/// and tuples and sets of these.
 pub unsafe fn untrack(object: &Bound<'_, PyAny>) {
     // SAFETY: attached; the collector knows the type, and the caller vouches for the rest. Types
     // untrack their objects with the same call, which does nothing for an untracked object.
@@ -187,7 +187,7 @@ pub unsafe fn untrack(object: &Bound<'_, PyAny>) {
 }
 
 /// Creates an instance of `kind`, a subclass of `tuple`, with these items: strings, numbers, None,
-/// and tuples and sets of them.
+/// and tuples and sets of these.
 pub fn new_tuple_of<'py, const N: usize>(
     kind: &Bound<'py, PyType>,
     items: [Bound<'py, PyAny>; N],

@@ -20,7 +20,7 @@ impl ProgressReporter {
         Self { callback, last: Instant::now(), failure: None }
     }
 
-    /// Reports progress if a report is due. Attaches to the interpreter only then.
+    /// Reports progress if a report is due, and only then attaches to the interpreter.
     pub fn report(&mut self, done: usize, total: usize) -> ControlFlow<()> {
         if self.last.elapsed() < Self::EVERY {
             return ControlFlow::Continue(());

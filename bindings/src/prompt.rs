@@ -115,7 +115,7 @@ impl Reader<'_> {
         }
         if segment.len() >= 6
             && let (Some(what), Some(given)) = (items.nth(2), items.next())
-            // A literal in Python source is this very object.
+            // A literal in Python source is the same interned object.
             && !what.is(interned!(py, "text"))
         {
             if what.eq(interned!(py, "special"))? {
@@ -253,7 +253,7 @@ const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationS
 
 #[pymethods]
 impl NameFinder {
-    /// Builds a finder for normalized names. If several names have the same form, the first counts.
+    /// Builds a finder for normalized names. Of names with the same form, the first counts.
     #[new]
     fn new(
         source: &Bound<'_, PyPipeline>,
@@ -338,8 +338,8 @@ impl NameCounter {
 
 /// A changing text, and its ids.
 ///
-/// Only a thread that holds the interpreter holds the lock, so a forked child never finds it taken.
-/// Long work changes a copy; the last of concurrent updates wins, and no concurrent append is lost.
+/// Only attached threads hold the lock, so a forked child never finds it taken. Long work changes a
+/// copy; the last of concurrent updates wins, and concurrent appends are never lost.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
     pipeline: Arc<Pipeline>,
@@ -372,7 +372,7 @@ impl ConversationState {
         self.lock(py).clone()
     }
 
-    /// Runs `work`, which reads `new` bytes. Returns the number of ids that stay, and all ids after
+    /// Runs `work`, which reads `new` bytes. Returns the number of ids kept, and all ids after
     /// them; `None` if the number of changes differs from `after`.
     fn change<'py>(
         &self,
@@ -450,7 +450,7 @@ impl ConversationState {
         Self { pipeline: self.pipeline.clone(), request: self.request.clone(), state }
     }
 
-    /// Replaces the text. Returns the number of ids that stay, and all ids after them.
+    /// Replaces the text. Returns the number of ids kept, and all ids after them.
     fn update_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
         let given = text::read(text)?;
         let (utf8, ends) = (given.utf8().or_raise()?, given.ends());

@@ -15,7 +15,7 @@ use crate::objects::{check_signals, new_bytes, new_dict, new_int};
 /// Reads the tokens of a `dict[bytes, int]`.
 pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     let py = ranks.py();
-    // More than the average length of a token.
+    // Capacity per token, more than the average length of a token.
     const BYTES: usize = 8;
     let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES);
     // A rank may be an object whose conversion runs Python code, which may change the dict.

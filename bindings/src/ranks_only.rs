@@ -78,14 +78,14 @@ impl PyEncoding {
         Ok(TokenBuffer::new(ids))
     }
 
-    /// Returns the stable ids of an unfinished text, and the possible completions of its rest.
+    /// Returns the stable ids of an unfinished text, and the possible ids of the rest.
     ///
     /// Takes the arguments of `encode` and raises its errors.
     ///
     /// Returns:
-    ///     The ids of a prefix that are the same for every continuation, and every sequence of ids
-    ///     that the rest of the text may become. Each sequence covers the rest and ends with the
-    ///     token that reaches or passes its end. The order of the sequences has no meaning.
+    ///     The ids that are the same for every continuation, and every sequence of ids to which the
+    ///     rest of the text may encode. Each sequence covers the rest and ends with the token that
+    ///     reaches or passes its end. The sequences are in no particular order.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")

@@ -1,5 +1,4 @@
-//! Reads the arguments `allowed_special` and `disallowed_special` for every method with these
-//! arguments.
+//! Reads the arguments `allowed_special` and `disallowed_special` for all methods that have them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub enum Face {
     Encoding,
     /// The interface of `tokenizers`.
     File,
-    /// The interface of transformers, where the attribute `split_special_tokens` also counts.
+    /// The interface of transformers, in which the attribute `split_special_tokens` also counts.
     Calls,
 }
 
@@ -169,7 +168,7 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
 /// Returns true if the argument is `"all"`. Any other `str` is refused: it would be read as a set
 /// of its characters.
 fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
-    // A literal in a program, and the default of this library, are this very object.
+    // A literal in a program, and the default of this library, are the same interned object.
     if value.is(interned!(value.py(), "all")) {
         return Ok(true);
     }
@@ -190,8 +189,8 @@ fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
     )))
 }
 
-/// Reads the names in a set, list, tuple or any other iterable. Surrogates in names are replaced by
-/// U+FFFD, as in texts.
+/// Reads the names in a set, list, tuple or any other iterable. Surrogates in names become U+FFFD,
+/// as in texts.
 fn names(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<String>> {
     let wrong = |value: &Bound<'_, PyAny>, what: &str| {
         let kind = value.get_type().name().map(|name| name.to_string()).unwrap_or_default();

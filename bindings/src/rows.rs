@@ -19,8 +19,8 @@ use crate::text::{self, Text};
 /// Bytes (or ids) that justify another thread; starting a thread takes about 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
 
-/// Size of a share of the work. Small, so that its results are still cached when Python objects are
-/// made from them, and threads end at about the same time.
+/// Size of a share of the work. Small, so that results are still in the processor's cache when they
+/// become Python objects, and threads end at about the same time.
 const SHARE: Range<usize> = 4 * 1024..64 * 1024;
 
 /// Concatenated rows of a share.
@@ -70,7 +70,7 @@ pub trait RowOf<I, T>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()> {}
 
 impl<I, T, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()>> RowOf<I, T> for F {}
 
-/// A part of a batch. Owning the objects keeps their text alive even if other threads change the
+/// A part of a batch. Owns the objects, to keep their text alive even if other threads change the
 /// list.
 pub enum TextBatch<'py> {
     Objects(Vec<Bound<'py, PyAny>>),
@@ -198,7 +198,7 @@ pub fn map<I: Sync, T: Send>(
     let work = |share: usize, rows: &mut Rows<T>| rows.fill(&inputs[shares[share].clone()], &row);
     let aside = |job: &mut (dyn FnMut() + Send)| {
         gil::run_job(py, total, job)?;
-        // Shares are short, so signals can wait for the end of one.
+        // Shares are short, so signals can wait for the end of a share.
         py.check_signals()
     };
     in_order(shares.len(), threads, work, aside, |rows| {

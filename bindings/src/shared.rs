@@ -15,14 +15,14 @@ use crate::{environment, gil, request, text};
 pub struct Shared(Place);
 
 enum Place {
-    /// An encoding: calls need no lock and no reference count.
+    /// An encoding, which calls use without lock and reference count.
     Fixed {
         pipeline: Arc<Pipeline>,
         /// Bytes of a built-in vocabulary.
         image: Option<&'static [u8]>,
         is_prefaulted: AtomicBool,
     },
-    /// A tokenizer whose parts can be set: changes replace the pipeline by a changed copy.
+    /// A tokenizer whose parts can be set: changes replace the pipeline with a changed copy.
     Changing(RwLock<Arc<Pipeline>>),
 }
 
@@ -89,7 +89,7 @@ impl Shared {
         }
     }
 
-    /// Replaces the pipeline by a copy that `work` has changed. The caches of the copy keep their
+    /// Replaces the pipeline with a copy that `work` has changed. The caches of the copy keep their
     /// configuration.
     pub fn change<T>(
         &self,
@@ -140,8 +140,8 @@ impl Shared {
         }
     }
 
-    /// Runs `work` on the UTF-8 of `text`, without the interpreter if the text is long. Every call
-    /// that reads all of one text uses this method.
+    /// Runs `work` on the UTF-8 of `text`, detached if the text is long. Every call that reads one
+    /// whole text uses this method.
     pub fn run<T: Send>(
         &self,
         text: &Bound<'_, PyAny>,

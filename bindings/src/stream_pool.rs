@@ -24,8 +24,8 @@ const AHEAD: usize = 16;
 /// A stream emits only complete characters. Its concatenated texts equal the result of ``decode``
 /// for all its ids: bytes that are not UTF-8 become U+FFFD; ids without a token are skipped by a
 /// tokenizer file and refused by an encoding. Any number of threads may use a pool. A pool keeps
-/// the ``str`` of each token that it has emitted; each stream takes memory for its stop strings,
-/// and for the text that it holds back.
+/// the ``str`` of each token that it has emitted; each stream needs memory for its stop strings and
+/// for the text that it holds back.
 // The lock is held only while no Python code runs: no thread waits for another thread while holding
 // it, and no process forks meanwhile.
 #[pyclass(frozen, name = "StreamPool", module = "bpe_engine._core")]
@@ -74,11 +74,11 @@ impl PyStreamPool {
     ///
     /// Args:
     ///     prompt_ids: The ids before the first id of the stream, a list or an array. Their text is
-    ///         not part of the stream. A character that the prompt begins and the stream completes
-    ///         belongs to the stream; if the stream does not complete it, it is dropped.
+    ///         not emitted, except for a last character that the prompt begins and the stream
+    ///         completes.
     ///     stop: Strings that end the stream, at most 65,536 bytes in total. The stream ends at the
-    ///         first complete stop string; its text ends before the longest one that ends there.
-    ///         Text that may still become a stop string is held back.
+    ///         first complete stop string; its text ends before the longest stop string that ends
+    ///         at this point. Text that may still become a stop string is held back.
     ///     skip_special_tokens: Whether to drop special tokens.
     ///     min_chars: Minimum number of characters per step. Fewer wait for a later step, or for
     ///         the end.
@@ -105,7 +105,7 @@ impl PyStreamPool {
         self.with(py, |streams| streams.pool.open(&prompt, options)).or_raise()
     }
 
-    /// Takes the next ids of streams: one call per step of a model.
+    /// Feeds the next ids to streams: one call per step of a model.
     ///
     /// Args:
     ///     slots: The numbers of the streams, a list or an array.
@@ -118,9 +118,9 @@ impl PyStreamPool {
     ///     string again.
     ///
     /// Raises:
-    ///     KeyError: A stream is not open, or an id is unknown to an encoding. Nothing is taken.
-    ///     TypeError, OverflowError: As in ``decode``. Nothing is taken.
-    ///     ValueError: The numbers of ids and streams differ. Nothing is taken.
+    ///     KeyError: A stream is not open, or an id is unknown to an encoding. No id is consumed.
+    ///     TypeError, OverflowError: As in ``decode``. No id is consumed. ValueError: The numbers
+    ///     of ids and streams differ. No id is consumed.
     fn step<'py>(
         &self,
         py: Python<'py>,
@@ -187,7 +187,7 @@ impl PyStreamPool {
 }
 
 impl Streams {
-    /// Prefetches the `str` of a token that a later step may emit: they are scattered in memory.
+    /// Prefetches the `str` of a token for a later step, since these are scattered in memory.
     #[inline]
     fn prefetch(&self, id: u32) {
         if let Some(Some(text)) = self.texts.get(id as usize) {
@@ -196,7 +196,7 @@ impl Streams {
         }
     }
 
-    /// Takes the next ids of a stream. Creating a `str` runs no Python code.
+    /// Feeds the next ids to a stream. Creating a `str` runs no Python code.
     fn step<'py>(
         &mut self,
         py: Python<'py>,

@@ -41,9 +41,9 @@ fn decode_any<'py>(py: Python<'py>, bytes: &[u8], errors: &CStr) -> PyResult<Bou
 
 /// Returns a `str` of UTF-8; `None` if the bytes are invalid.
 ///
-/// A `str` stores 1, 2 or 4 bytes per character, depending on the largest character. The largest
-/// first byte decides, so that the characters are written once; the interpreter's decoder begins
-/// with 1 byte and widens at larger characters.
+/// A `str` stores 1, 2 or 4 bytes per character, depending on the largest character. Here the
+/// largest first byte decides, so that characters are written only once; the interpreter's decoder
+/// begins with 1 byte and widens at larger characters.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_valid<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let largest = if bytes.is_ascii() { 0 } else { bytes.iter().copied().max().unwrap_or(0) };
@@ -69,7 +69,7 @@ fn decode_valid<'py>(_: Python<'py>, _: &[u8]) -> PyResult<Option<Bound<'py, PyA
 }
 
 /// Returns a new `str` of `length` characters up to `largest`, written by `write`; `None` if
-/// `write` returns `false`. If `write` returns `true`, it has written all of them.
+/// `write` returns `false`. If `write` returns `true`, it has written all characters.
 ///
 /// # Safety
 /// A `str` whose largest character is `largest` stores its characters as `T`.
@@ -98,7 +98,7 @@ unsafe fn fill<'py, T>(
 #[cfg(not(any(PyPy, GraalPy)))]
 fn characters(bytes: &[u8]) -> usize {
     let begins = |&byte: &u8| u8::from(byte.cast_signed() >= -0x40);
-    // In blocks whose sum fits in a byte, which vector instructions add fastest.
+    // Adds in blocks whose sum fits in a byte, which vector instructions add fastest.
     bytes.chunks(128).map(|block| usize::from(block.iter().map(begins).sum::<u8>())).sum()
 }
 
@@ -160,7 +160,7 @@ fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
 }
 
 /// Writes the start of `bytes` as if it were ASCII, and returns the number of characters before the
-/// first non-ASCII one. `None` if `bytes` are shorter than a block.
+/// first non-ASCII character. `None` if `bytes` are shorter than a block.
 #[cfg(not(any(PyPy, GraalPy)))]
 #[inline(always)]
 fn widen_ascii<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> Option<usize> {

@@ -15,7 +15,7 @@ use crate::objects::{new_list, new_tuple, push, untrack};
 /// Flag of a character that the template wrote; the next flag is for `{% generation %}` blocks.
 pub const TRUSTED: u64 = 1;
 pub const GENERATED: u64 = 2;
-/// Shift of the number of a caller's value, and of the first character in it.
+/// Shift of the number of a caller's value, and of the index of the first character in the value.
 pub const GIVEN_SHIFT: u32 = 2;
 pub const START_SHIFT: u32 = 32;
 /// Start of text whose characters do not map one by one to the caller's value.
@@ -125,7 +125,7 @@ pub fn new_traced<'py>(
     Ok(made)
 }
 
-/// A string whose characters share their flags, or have none.
+/// A string whose characters share one set of flags, or have none.
 pub struct Text<'a, 'py> {
     text: &'a Bound<'py, PyAny>,
     traced: &'a Bound<'py, PyType>,

@@ -18,8 +18,8 @@ use crate::taint::{
 /// Copies data that a caller passes to a template.
 ///
 /// Copies instances of dict, list, str, int, float, bool and None, but not of their subclasses, and
-/// calls `other` for everything else. Returns the copy and the number of characters in its strings,
-/// without strings copied by `other`.
+/// calls `other` for everything else. Returns the copy, and the number of characters in its
+/// strings, excluding strings copied by `other`.
 #[pyfunction]
 pub fn copy_plain<'py>(
     value: &Bound<'py, PyAny>,
@@ -36,7 +36,7 @@ struct Copier<'a, 'py> {
 }
 
 impl<'py> Copier<'_, 'py> {
-    /// Returns the value itself if it is immutable, otherwise a copy.
+    /// Returns an immutable value itself, and a copy of any other.
     fn copy(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if self.is_scalar(value)? {
             return Ok(value.clone());
@@ -52,7 +52,7 @@ impl<'py> Copier<'_, 'py> {
             return Ok(PyList::new(value.py(), items)?.into_any());
         };
         let _depth = Depth::enter(value.py())?;
-        // No other code has the copy, so it does not change during iteration.
+        // No other code has the copy, so the dict cannot change during iteration.
         let copy = dict.copy()?;
         let before = self.characters;
         let mut changed = Vec::new();
@@ -99,8 +99,8 @@ impl<'py> Copier<'_, 'py> {
 /// Output consists of strings, tuples and numbers. A tuple that begins with the first of `kinds`
 /// has values whose texts are concatenated; a tuple that begins with the second has values to be
 /// added. The first of `texts` returns the text of a value other than a string, and the second the
-/// text of such a sum. A number is the number of the message that the template's following text
-/// belongs to, or 0.
+/// text of such a sum. A number is the number of the message to which the template's following text
+/// belongs, or 0.
 ///
 /// The `_flags` of a string of the type `traced` are one number for all characters, or the lengths
 /// and flags of its parts: bit 0 for trusted text, bit 1 for text in a `{% generation %}` block,
@@ -185,13 +185,13 @@ struct Collector<'a, 'py> {
     labels: &'a Bound<'py, Labels>,
     /// Last requested value, with its flags.
     last: Option<(u64, Rc<Given<'py>>)>,
-    /// Flags of the first text of the open segment, flags of a text that continues it, and its
+    /// The flags of the first text of the open segment, the flags that would continue it, and its
     /// texts.
     flags: u64,
     next: u64,
     text: Option<Bound<'py, PyAny>>,
     more: Vec<Bound<'py, PyAny>>,
-    /// Texts of the template as `str`, by address; addresses stay valid since each object is kept
+    /// Texts of the template as `str`, by address; addresses stay valid because each object is kept
     /// alive.
     constants: HashMap<usize, (Bound<'py, PyAny>, Bound<'py, PyAny>), BuildHasherDefault<Address>>,
     /// Values for all segments.
@@ -203,8 +203,8 @@ struct Collector<'a, 'py> {
     has_tags: bool,
     template: Bound<'py, PyAny>,
     assistant: Bound<'py, PyAny>,
-    /// Number of the message that text of the template belongs to, and origin of that text once
-    /// requested.
+    /// Number of the message to which text of the template belongs, and the origin of that text,
+    /// once requested.
     turn: usize,
     origin: Option<Bound<'py, PyAny>>,
     characters: usize,
@@ -342,7 +342,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         let given = self.given(flags)?.ok_or_else(|| PyValueError::new_err("no such segment"))?;
         let mut special = None;
         if let Some([name, names]) = &given.special {
-            // Only the text shows whether part of it was removed.
+            // Only comparing the text shows whether part of it was removed.
             if text.eq(name)? {
                 special = Some([name.clone(), names.clone()]);
             } else if !given.is_labeled && given.origin.is_none() {
@@ -353,11 +353,11 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.close()?;
         self.flags = flags;
         self.append([name, names], &self.special.clone())?;
-        // Later text is not part of it.
+        // Later text begins a new segment.
         self.part()
     }
 
-    /// Returns the caller's value that text with these flags comes from.
+    /// Returns the caller's value from which text with these flags comes.
     fn given(&mut self, flags: u64) -> PyResult<Option<Rc<Given<'py>>>> {
         let flags = flags & ((1 << START_SHIFT) - (1 << GIVEN_SHIFT));
         if let Some((_, given)) = self.last.as_ref().filter(|(last, _)| *last == flags) {
@@ -391,8 +391,8 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.append([text, trust], &self.kind.clone())
     }
 
-    /// Returns a `str` with the characters of the open segment, whose only text this is: without a
-    /// copy if the caller or an earlier segment has it.
+    /// Returns `text`, the only text of the open segment, as a plain `str`: without a copy if the
+    /// caller or an earlier segment has the `str`.
     fn plain(&mut self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         const MOST: usize = 256;
         if self.flags == TRUSTED {

@@ -20,12 +20,12 @@ use crate::objects::iterate;
 pub enum Text<'a> {
     /// Stored as UTF-8.
     Utf8(&'a str),
-    /// Not stored as UTF-8. The interpreter could convert it, but would keep the result for the
-    /// life of the `str`, and allocate new memory every time.
+    /// Stored as code points. The interpreter could convert them, but would keep the result for the
+    /// life of the `str`, in newly allocated memory.
     CodePoints(CodePoints<'a>),
 }
 
-/// Iterates over texts. Refuses a column of pyarrow: its items are not `str`, and an item of a
+/// Iterates over texts. Refuses a column of pyarrow, whose items are not `str`: an item of a
 /// damaged column aborts the process.
 pub fn items<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     let kind = texts.get_type();
@@ -49,7 +49,7 @@ pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Text<'a>> {
     if let PyStringData::Ucs1(units) = stored {
         // SAFETY: a `str` begins with this header, whose end is inside or at the end of the object.
         let end = unsafe { text.as_ptr().byte_add(size_of::<ffi::PyASCIIObject>()) };
-        // Only ASCII characters directly follow this header, the short one.
+        // Only in an ASCII `str` do the characters directly follow this short header.
         if units.as_ptr() == end.cast_const().cast() {
             // SAFETY: ASCII is UTF-8.
             return Ok(Text::Utf8(unsafe { str::from_utf8_unchecked(units) }));
@@ -65,8 +65,8 @@ pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Text<'a>> {
     })
 }
 
-/// Returns the UTF-8 that the interpreter has cached for a `str`. Not for ASCII with the short
-/// header.
+/// Returns the UTF-8 that the interpreter has cached for a `str`. The `str` must not be ASCII with
+/// the short header.
 fn kept_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<&'a str> {
     let header: *mut ffi::PyCompactUnicodeObject = text.as_ptr().cast();
     // SAFETY: attached, and a live `str` that is not ASCII with the short header begins with this
@@ -83,7 +83,7 @@ fn kept_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<&'a str> {
 }
 
 impl<'a> Text<'a> {
-    /// Returns the number of bytes or code points, a measure of the work.
+    /// Returns the number of bytes or code points, as a measure of the work.
     pub fn size(self) -> usize {
         match self {
             Self::Utf8(text) => text.len(),
@@ -184,7 +184,7 @@ impl Drop for Utf8<'_> {
 pub struct CharacterSpans<'a> {
     starts: Characters<'a>,
     ends: Characters<'a>,
-    /// Indices of characters that are two surrogates in the `str`.
+    /// Indices of characters that are a surrogate pair in the `str`.
     pairs: Vec<usize>,
 }
 
@@ -204,7 +204,7 @@ impl<'a> CharacterSpans<'a> {
     }
 }
 
-/// Returns the indices of characters of `utf8` that are two surrogates in the `str`.
+/// Returns the indices of characters of `utf8` that are a surrogate pair in the `str`.
 fn joined_pairs(utf8: &Utf8<'_>) -> Vec<usize> {
     let mut pairs = Vec::new();
     if let Utf8::Made { text, repaired: Some(code_points) } = utf8 {
@@ -222,13 +222,13 @@ fn cast<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyStrin
     text.cast::<PyString>().map_err(|_| not_a_text("text", text))
 }
 
-/// Returns the error for a value that is not a text, with the way out; `what` names the argument.
+/// Returns the error for a value that is not text, with advice; `what` names the argument.
 pub fn not_a_text(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     let kind = given.get_type();
     let kind = kind.name().map(|name| name.to_string()).unwrap_or_default();
     let is_missing = given.is_none() || given.extract::<f64>().is_ok_and(f64::is_nan);
     let hint = match kind.as_str() {
-        // Missing values of pandas.
+        // The missing values of pandas.
         "NAType" | "NaTType" => "; leave a missing text out, or fill it with \"\"",
         "ndarray" | "Series" | "Tensor" => "; give the list that its tolist() returns",
         _ if is_missing => "; leave a missing text out, or fill it with \"\"",

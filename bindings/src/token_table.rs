@@ -16,8 +16,8 @@ use crate::{ids, int_cache};
 
 /// The bytes that each id adds after other ids, in one buffer, and the kind of each id.
 ///
-/// ``table[id]`` is the bytes of an id, empty without a token; ``len(table)`` is one more than the
-/// largest id. The table never changes.
+/// ``table[id]`` gives the bytes of an id, which are empty if there is no token; ``len(table)`` is
+/// one more than the largest id. The table never changes.
 #[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
 pub struct PyTokenTable(Arc<TokenTable>);
 
@@ -79,13 +79,13 @@ impl PyTokenTable {
         self.view(py, TableField::Bytes)
     }
 
-    /// The start of each id in `buffer`, and the end of the last, as 32-bit numbers.
+    /// The start of each id in `buffer`, and the end of the last id, as 32-bit numbers.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view(py, TableField::Offsets)?.call_method1("cast", ("I",))
     }
 
-    /// The kind of each id in a byte: 0 absent, 1 ordinary, 2 special.
+    /// The kind of each id, as one byte: 0 absent, 1 ordinary, 2 special.
     #[getter]
     fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
         self.view(py, TableField::Kinds)

@@ -52,7 +52,7 @@ impl PyTokenTrie {
     }
 }
 
-/// A mask in the caller's buffer.
+/// A mask in a buffer of the caller.
 struct Mask {
     buffer: PyBuffer<i32>,
     words: Vec<u32>,
@@ -84,7 +84,7 @@ impl Mask {
 
 /// A prompt that the next tokens complete.
 ///
-/// Only a thread that holds the interpreter holds the lock, so a forked child never finds it taken.
+/// Only attached threads hold the lock, so a forked child never finds it taken.
 #[pyclass(frozen, name = "Healed", module = "bpe_engine._core")]
 pub struct PyHealed {
     table: Arc<TokenTable>,

@@ -24,8 +24,8 @@ use crate::progress::ProgressReporter;
 
 /// Counts of the pieces of texts.
 ///
-/// `pattern` cuts text into pieces; the names in `special_tokens` are cut out first and are in no
-/// piece; with `nfc`, text is normalized first. Several threads may count at once, each into a
+/// `pattern` cuts text into pieces; the names in `special_tokens` are cut out first and belong to
+/// no piece; with `nfc`, text is normalized first. Several threads may count at once, each into a
 /// separate table.
 #[pyclass(module = "bpe_engine._core", frozen)]
 pub struct PieceCounts {
@@ -33,18 +33,18 @@ pub struct PieceCounts {
     counter: Box<PieceCounter>,
     /// Tables that no thread is using.
     tables: Mutex<Vec<PieceTable>>,
-    /// Bytes of the tables in use, as of when they were taken.
+    /// Bytes of the tables in use, as of when each was taken.
     taken: AtomicUsize,
 }
 
 impl PieceCounts {
-    /// Locks the tables. Only threads that hold the interpreter take the lock, so it is never held
-    /// when a process forks. A panic leaves tables valid: a poisoned lock is used normally.
+    /// Locks the tables. Only attached threads take the lock, so it is never held during a fork. A
+    /// panic leaves the tables valid, so a poisoned lock is used normally.
     fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<PieceTable>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on a table that no other thread has, without the interpreter.
+    /// Runs `work` on a table that no other thread is using, detached.
     fn with_table<T: Send>(
         &self,
         py: Python<'_>,
@@ -62,7 +62,7 @@ impl PieceCounts {
         result
     }
 
-    /// Runs `work` on all counts in one table, without the interpreter, and keeps them.
+    /// Runs `work` on all counts in one table, detached, and keeps the counts.
     fn with_whole<T: Send>(
         &self,
         py: Python<'_>,
@@ -75,7 +75,7 @@ impl PieceCounts {
             tables.push(whole);
             result
         });
-        // No counts are lost, however the work ended.
+        // Keeps all counts, however the work ended.
         self.lock(py).append(&mut tables);
         result?.or_raise()
     }
@@ -86,8 +86,8 @@ impl PieceCounts {
     }
 }
 
-/// Adds up tables and removes them. If interrupted, they keep all counts; if memory runs out, they
-/// keep none: partial counts would be worse.
+/// Adds up tables and removes them. On interruption, the tables keep all counts; if memory runs out
+/// they keep none, because partial counts would be worse.
 fn add_up(tables: &mut Vec<PieceTable>) -> bpe_core::Result<PieceTable> {
     tables.sort_by_key(PieceTable::len);
     let mut whole = tables.pop().unwrap_or_default();
@@ -151,7 +151,7 @@ impl PieceCounts {
         added.or_raise()
     }
 
-    /// Returns the memory in use in bytes; tables in use by a thread count with their earlier size.
+    /// Returns the memory in use in bytes; a table in use by a thread counts with its earlier size.
     fn memory(&self, py: Python<'_>) -> usize {
         let tables = self.lock(py);
         let taken = self.taken.load(Ordering::Relaxed);
@@ -177,7 +177,7 @@ impl PieceCounts {
         })
     }
 
-    /// Removes pieces with a count below `least`. Returns their number and their total count.
+    /// Removes pieces with a count below `least`. Returns how many, and their total count.
     fn drop_rare(&self, py: Python<'_>, least: u64) -> PyResult<(usize, u64)> {
         self.with_whole(py, |table| table.drop_rare(least))
     }
@@ -243,7 +243,7 @@ impl CountReader {
         Ok(Self { merged: Mutex::new(MergedCounts::open(&paths)?) })
     }
 
-    /// Returns up to `most` pieces and their counts; empty lists at the end.
+    /// Returns up to `most` pieces and their counts; at the end, empty lists.
     fn read<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Bound<'py, PyList>, Vec<u64>)> {
         let mut merged = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
         let (pieces, mut counts) = (new_list::<PyAny>(py, Vec::new())?, Vec::new());
@@ -286,12 +286,12 @@ pub fn merge_counts(
 type MergeRow = (u32, u32, u32, u64, u32);
 type TrainedRows<'py> = (Vec<Bound<'py, PyBytes>>, Vec<MergeRow>, Vec<u64>);
 
-/// Learns tokens after the tokens of `base`, which are in the order of their ids.
+/// Learns tokens after the tokens of `base`, in the order of their ids.
 ///
-/// `corpora` holds counts, which are used up, and the units that measure compression. Returns the
-/// new tokens; the merges, `(left, right, token, frequency, corpus)` with tokens as indices, the
-/// base's tokens first; and the number of tokens of each corpus. `progress(tokens, tokens wanted)`
-/// is called at intervals.
+/// `corpora` has counts, which are used up, and the units that measure compression. Returns the new
+/// tokens; the merges, `(left, right, token, frequency, corpus)` with tokens as indices, the base's
+/// tokens first; and the number of tokens of each corpus. `progress(tokens, tokens wanted)` is
+/// called at intervals.
 #[pyfunction]
 #[pyo3(signature = (base, corpora, *, tokens, min_frequency=2, max_token_bytes=None, max_token_words=None, progress=None))]
 #[allow(clippy::too_many_arguments)]

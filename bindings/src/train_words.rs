@@ -22,7 +22,7 @@ use crate::progress::ProgressReporter;
 /// Tokens, and the two tokens of each merge.
 type TokensAndMerges = (Vec<String>, Vec<(u32, u32)>);
 
-/// Counts of the words that a tokenizer's normalizer and pre-tokenizer make of texts.
+/// Counts of the words into which a tokenizer's normalizer and pre-tokenizer turn texts.
 ///
 /// Several threads may count at once, each into a separate table. Training uses up the counts.
 #[pyclass(module = "bpe_engine._core", frozen)]
@@ -33,13 +33,13 @@ pub struct WordCounts {
 }
 
 impl WordCounts {
-    /// Locks the counts. Only threads that hold the interpreter take the lock, so it is never held
-    /// when a process forks. A panic leaves counts valid: a poisoned lock is used normally.
+    /// Locks the counts. Only attached threads take the lock, so it is never held during a fork. A
+    /// panic leaves the counts valid, so a poisoned lock is used normally.
     fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<Counts>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` on counts that no other thread has, without the interpreter.
+    /// Runs `work` on counts that no other thread is using, detached.
     fn with_counts<T: Send>(
         &self,
         py: Python<'_>,
@@ -51,7 +51,7 @@ impl WordCounts {
         result?.or_raise()
     }
 
-    /// Runs a trainer on all words, without the interpreter, and uses them up.
+    /// Runs a trainer on all words, detached, and uses up the counts.
     fn train<T: Send>(
         &self,
         py: Python<'_>,
@@ -91,8 +91,8 @@ impl WordCounts {
         Ok(Self { counter: Box::new(counter), counts: Mutex::default() })
     }
 
-    /// Counts the words of texts: of whole texts, or of lines, "kept" with their line ends or
-    /// "stripped" of them. Returns the bytes of the texts as UTF-8.
+    /// Counts the words of texts: of whole texts, or of lines with ("kept") or without ("stripped")
+    /// line ends. Returns the bytes of the texts as UTF-8.
     #[pyo3(signature = (texts, lines="whole"))]
     fn count(
         &self,
@@ -116,8 +116,8 @@ impl WordCounts {
         Ok(texts.iter().map(|text| text.len()).sum())
     }
 
-    /// Returns the number of distinct words, or of runs of text whose words are found later, of the
-    /// threads that counted.
+    /// Returns the number of distinct words, or runs of text that are split later, summed over
+    /// threads.
     fn size(&self, py: Python<'_>) -> usize {
         self.lock(py).iter().map(Counts::len).sum()
     }
@@ -211,7 +211,7 @@ impl WordCounts {
     }
 
     /// Learns Unigram. Returns the pieces and their scores, best first. `special_tokens` is how
-    /// many of `vocab_size` are not pieces; texts of `excluded` do not become pieces.
+    /// many of `vocab_size` are not pieces; texts in `excluded` never become pieces.
     #[pyo3(signature = (vocab_size, *, special_tokens=0, excluded=Vec::new(), character_coverage=None, initial_alphabet=Vec::new(), shrinking_factor=0.75, n_sub_iterations=2, max_piece_length=16, seed_size=1_000_000, num_threads=1, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn train_unigram(

@@ -13,7 +13,7 @@ use crate::request::Gives;
 use crate::shared::Current;
 use crate::{gil, text};
 
-/// Number of bytes or code points of a text that are read first, besides four per token.
+/// Number of bytes or code points of a text to read first, in addition to four per token.
 const FIRST: usize = 1024;
 
 #[pymethods]
@@ -23,9 +23,9 @@ impl PyPipeline {
     /// Keeps a prefix (suffix) that ends (begins) where a token of the text's encoding ends and
     /// that encodes to at most `max_tokens` tokens. Text that fits is returned unchanged.
     /// Characters, surrogate pairs, allowed special tokens and characters that normalization
-    /// rewrites together are not cut apart; if the first (last) of them does not fit, nothing is
-    /// kept. If no word or number ends in the 4,096 bytes before a suffix (as in a ruler or a very
-    /// long word), the suffix may begin inside a token of the text.
+    /// rewrites together are not cut apart; if the first (last) does not fit, nothing is kept. If
+    /// no word or number ends in the 4,096 bytes before a suffix (as in a ruler or a very long
+    /// word), the suffix may begin inside a token of the text.
     ///
     /// Args:
     ///     text: The text.
@@ -76,9 +76,9 @@ impl PyPipeline {
     ///
     /// Returns:
     ///     Slices of the text that end where tokens of the text's encoding end. Without overlap,
-    ///     their concatenation is the text; an empty text has none. Characters that share a token,
-    ///     or that normalization rewrites together, are cut apart only if they do not fit into one
-    ///     chunk.
+    ///     their concatenation is the text; an empty text has no chunks. Characters that share a
+    ///     token, or that normalization rewrites together, are cut apart only if they do not fit
+    ///     into one chunk.
     ///
     /// Raises:
     ///     ValueError: `max_tokens` is not positive or too small for a character of the text, or

@@ -26,7 +26,7 @@ type PathRow = (Vec<usize>, Vec<usize>, Vec<u32>, bool);
 
 /// Learns the merges that make words one token each; `vocab_tools.learn_merges` explains.
 ///
-/// `ranks` is the base, bytes to id; `words` holds (bytes, frequency). Returns the merges, (left,
+/// `ranks` is the base, bytes to id; `words` has (bytes, frequency). Returns the merges, (left,
 /// right, "new" | "in base" | "repeated", frequency, words), and one path per word: (ends of the
 /// first pieces, ends of the last pieces, numbers of its merges, whether it was omitted because of
 /// a character that is cut twice). `progress(words done, words)` is called at intervals.
@@ -68,8 +68,8 @@ pub fn learn_merges<'py>(
     Ok((collected(merges)?, paths.collect()))
 }
 
-/// Returns the ids left after merging each of `pieces`, without splitting it or looking it up as a
-/// whole; `None` if a byte is left that is not a token.
+/// Returns the ids left after merging each of `pieces`, without splitting the piece or looking it
+/// up as a whole; `None` if a remaining byte is not a token.
 #[pyfunction]
 pub fn merge_bytes(
     py: Python<'_>,
@@ -82,7 +82,7 @@ pub fn merge_bytes(
 }
 
 /// Returns, for each token in the order of ids, the ids of the two tokens of its last merge; `None`
-/// for single bytes, and for tokens that merging does not reach from their bytes.
+/// for single bytes, and for tokens that merging their bytes does not reach.
 #[pyfunction]
 pub fn token_splits(
     py: Python<'_>,
@@ -102,7 +102,7 @@ pub fn token_splits(
 type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 
 /// Returns the number of tokens of each of `texts`, and of each id as `(id, times)` by ascending
-/// id. No text is special.
+/// id. Text never becomes a special token.
 #[pyfunction]
 pub fn count_tokens(
     py: Python<'_>,
@@ -139,7 +139,7 @@ type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
 type Problems = Vec<(usize, String)>;
 
 /// Parses the lines of a rank file: `(token, id, line number)` of valid lines, and `(line number,
-/// problem)` of the others. Repeated tokens and ids are not checked.
+/// problem)` of the others. Leaves repeated tokens and ids unchecked.
 #[pyfunction]
 pub fn parse_rank_lines<'py>(
     py: Python<'py>,
@@ -163,9 +163,9 @@ pub fn parse_rank_lines<'py>(
 
 /// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.
 ///
-/// Returns columns, with one entry per token in the order of ids: `ids`; `crosses`; and by their
-/// names `utf8`, `merging`, `whole`, `round_trip`. With `nfc`, text is normalized first. `merged`
-/// and `encoded` map an id to the ids that replace it, for tokens where they differ.
+/// Returns columns, with one entry per token in the order of ids: `ids`; `crosses`; and, as names
+/// of variants, `utf8`, `merging`, `whole`, `round_trip`. With `nfc`, text is normalized first.
+/// `merged` and `encoded` map an id to the ids that replace it, if they differ.
 #[pyfunction]
 #[pyo3(signature = (ranks, pattern, special_tokens, *, nfc=false, progress=None))]
 pub fn audit_tokens<'py>(

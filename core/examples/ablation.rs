@@ -1,12 +1,12 @@
-//! The worker of `python -m benchmarks.ablation`, which runs it with and without each mechanism.
+//! Worker of `python -m benchmarks.ablation`, run once with all mechanisms and once without each.
 //!
 //! ```text
 //! ablation MECHANISM RANKS PATTERN
 //! ```
 //!
 //! Disables MECHANISM unless it is empty. Answers each line of standard input, `ROW FILE`, with one
-//! line: the CPU time of the row on the text of the file, in microseconds. The process keeps
-//! running, so that the vocabulary is built once.
+//! line: the CPU time of the row on the text of the file, in microseconds. The process serves all
+//! lines, so that the vocabulary is built once.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -20,10 +20,10 @@ use bpe_core::{Direct, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Size in bytes of a document and of a prompt, for rows that encode many.
+/// Size in bytes of a document and of a prompt, for rows that encode many documents.
 const DOCUMENT: usize = 4096;
 const PROMPT: usize = 11;
-/// Number of times that a text is encoded for one figure of the row `again`.
+/// Number of times to encode a text for one figure of the row `again`.
 const PASSES: u32 = 3;
 
 /// Even and odd lines of a file.
@@ -94,7 +94,7 @@ fn time(encoding: &Direct, row: &str, Halves { even, odd }: &Halves) -> Result<D
     Ok(match row {
         // A new encoding.
         "fresh" => timed(|| encode(encoding, &[odd], 1)),
-        // An encoding that has seen other text of the kind.
+        // An encoding that has seen other text of the same kind.
         "first" => {
             encode(encoding, &[even], 1);
             timed(|| encode(encoding, &[odd], 1))

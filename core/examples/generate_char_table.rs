@@ -30,7 +30,7 @@ const PUNCTUATION: &str = r"[\p{P}\p{S}]";
 /// Number of code points in a row: their UTF-8 differs only in the last byte.
 const ROW: usize = 64;
 
-/// Calls `found` with every character of a class.
+/// Calls `found` with each character of a class.
 fn each_of(class: &str, mut found: impl FnMut(usize)) {
     let all: String = (0..=char::MAX as u32).filter_map(char::from_u32).collect();
     let regex = Regex::new(class).expect("the class is valid");

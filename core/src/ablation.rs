@@ -10,7 +10,7 @@
 pub enum Mechanism {
     /// Without: no ids are cached.
     Cache,
-    /// Without: only pieces of up to 15 bytes and runs are cached.
+    /// Without: only pieces of up to 15 bytes, and runs, are cached.
     LongTables,
     /// Without: cached ids take 32 bits each, never 20.
     PackedIds,
@@ -38,24 +38,24 @@ pub enum Mechanism {
     Vectors,
     /// Without: encoding_rs converts non-ASCII text from code points.
     CodePoints,
-    /// Without: an automaton alone searches for added tokens of a `tokenizer.json`.
+    /// Without: only an automaton searches for added tokens of a `tokenizer.json`.
     Beginnings,
     /// Without: pieces over characters are cut only at characters that are not tokens.
     Cuts,
     /// Without: the normalizer and the model see whole texts, cached words included.
     Chunks,
-    /// Without: text is cut into such words only next to ASCII characters.
+    /// Without: text is cut into cached words only next to ASCII characters.
     Settled,
-    /// Without: all words of SentencePiece's Unigram are searched for.
+    /// Without: every word of SentencePiece's Unigram is searched, none is looked up.
     Margins,
-    /// Without: the splits of the tokens of a `tokenizer.json` are searched for, not taken from its
+    /// Without: the token splits of a `tokenizer.json` are computed instead of read from its
     /// merges.
     ListedSplits,
     /// Without: words between spaces are cut character by character.
     Windows,
     /// Without: each text of a batch creates an object with all fields.
     Rows,
-    /// Without: Python calls the methods of strings and dicts in chat templates.
+    /// Without: chat templates call the methods of strings and dicts through Python.
     NativeMethods,
 }
 

@@ -33,11 +33,11 @@ pub enum Utf8 {
 pub enum Merging {
     /// Merging gives the token.
     Reached,
-    /// No two tokens of the vocabulary form it.
+    /// No two tokens of the vocabulary concatenate to the token.
     NoParts,
-    /// Two tokens form it, but in each such pair one token is itself unreachable.
+    /// Two tokens concatenate to the token, but each such pair has an unreachable token.
     PartsUnreached,
-    /// Merges with lower ranks combine its bytes in another way.
+    /// Merges with lower ranks combine the bytes in another way.
     Blocked,
     /// Merging leaves a byte that is not a token.
     MissingByte,
@@ -46,9 +46,9 @@ pub enum Merging {
 /// Whether the splitter yields a token as one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whole {
-    /// Never: it is not valid UTF-8, and pieces are.
+    /// Never: the token is not valid UTF-8, and every piece is.
     NotText,
-    /// Yes: alone, or between other text.
+    /// Yes: on its own, or between other text.
     Yes,
     /// Never as a whole piece, but a longer piece contains it and is encoded with it.
     OnlyInside,
@@ -61,7 +61,7 @@ pub enum Whole {
 pub enum RoundTrip {
     /// The token itself.
     Ok,
-    /// The token, which is special.
+    /// The token itself, which is special.
     OkSpecial,
     /// Another token.
     UnreachableSingleToken,
@@ -76,17 +76,17 @@ pub enum RoundTrip {
 /// Findings about one token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenAudit {
-    /// Class of its bytes.
+    /// Class of the token's bytes.
     pub utf8: Utf8,
-    /// True if it touches two characters or more and cuts at least one.
+    /// True if the token overlaps several characters and cuts at least one.
     pub crosses: bool,
-    /// Result of merging its bytes.
+    /// Result of merging the token's bytes.
     pub merging: Merging,
-    /// Ids left after merging, if not the token.
+    /// Ids left after merging, unless merging gives the token.
     pub merged: Vec<u32>,
-    /// Whether the splitter yields it as one piece.
+    /// Whether the splitter yields the token as one piece.
     pub whole: Whole,
-    /// Result of encoding its text.
+    /// Result of encoding the token's text.
     pub round_trip: RoundTrip,
     /// Ids of the token's text if it does not round-trip; empty if it is not text.
     pub encoded: Vec<u32>,
@@ -107,7 +107,7 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
         (0, false) => (Utf8::Valid, false),
         (0, true) => (Utf8::Prefix, several),
         (4.., _) => (Utf8::Nonsense, false),
-        // Continuation bytes alone may be the end or the middle of a character; three are the end.
+        // One or two continuation bytes may be the middle of a character; three are its end.
         (_, false) => (Utf8::Suffix, several),
         (_, true) => (Utf8::Middle, several),
     }
@@ -116,7 +116,7 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
 /// Number of tokens that a thread audits at a time.
 const TOKENS_PER_SHARE: usize = 2048;
 
-/// Audits every token of `encoding`, on all processors. Returns the findings in the order of ranks.
+/// Audits every token of `encoding`, on all cores. Returns the findings in the order of ranks.
 /// Calls `progress` with the number of audited tokens; on `Break`, returns `None`.
 pub fn audit(
     encoding: &Direct,
@@ -147,8 +147,8 @@ pub fn audit(
     }
 }
 
-/// Returns the ids left after merging `bytes`, without splitting them or looking them up as a
-/// whole; `None` if a byte is left that is not a token.
+/// Returns the ids left after merging `bytes`, without splitting the bytes or looking them up as a
+/// whole; `None` if a remaining byte is not a token.
 ///
 /// ```
 /// use bpe_core::{Vocabulary, audit::merge_alone};
@@ -176,7 +176,7 @@ fn audit_token(encoding: &Direct, rank: u32) -> Result<TokenAudit> {
         Ok(text) => {
             let whole = whole(encoding, text, id)?;
             let mut encoded = Vec::new();
-            // A missing byte leaves no ids: the text does not encode back to the token either way.
+            // If a byte is missing there are no ids, and the text cannot encode back to the token.
             let request = Request::allowing(Selection::All);
             if encoding.encode(text, &request, &mut encoded).is_err() {
                 encoded.clear();
@@ -200,7 +200,7 @@ fn audit_token(encoding: &Direct, rank: u32) -> Result<TokenAudit> {
     Ok(TokenAudit { utf8, crosses, merging, merged, whole, round_trip, encoded })
 }
 
-/// Merges the bytes of a token. Returns the ids left, if not the token.
+/// Merges the bytes of a token. Returns the ids left, unless merging gives the token.
 fn merging(vocabulary: &Vocabulary, rank: u32) -> (Merging, Vec<u32>) {
     if vocabulary.is_reachable(rank) {
         return (Merging::Reached, Vec::new());
@@ -244,9 +244,9 @@ fn looks_special(text: &str) -> bool {
         && text.chars().any(char::is_alphabetic)
 }
 
-/// Neighbors to try around a token that is split when alone: one character of each kind that
-/// patterns distinguish. The letters are those of a contraction; one of the two marks often merges
-/// with the text after it, the other seldom.
+/// Neighbors to try around a token that is split on its own: one character of each kind that
+/// patterns distinguish. The letters form a contraction; one of the two punctuation marks often
+/// merges with the text after it, the other seldom.
 const NEIGHBORS: [&str; 9] = ["", "s", "S", "1", " ", "\n", ".", "$", "\u{4e2d}"];
 
 /// Determines whether a piece can be exactly `text`, or else whether a longer piece is encoded with

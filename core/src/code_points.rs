@@ -1,4 +1,4 @@
-//! Converts text stored by interpreters as code points to UTF-8.
+//! Converts text that an interpreter stores as code points to UTF-8.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -57,7 +57,7 @@ impl CodePoints<'_> {
         self.len() == 0
     }
 
-    /// Estimates the length as UTF-8: the maximum for short texts, from a sample for long ones.
+    /// Estimates the length as UTF-8: the maximum for short texts, from a sample for long texts.
     pub fn likely_utf8_length(self) -> usize {
         match self {
             Self::Latin1(units) => likely_utf8_length(units, [0x80]),
@@ -99,7 +99,7 @@ impl CodePoints<'_> {
 trait Unit: Copy + Default + Into<u32> {}
 impl<T: Copy + Default + Into<u32>> Unit for T {}
 
-/// Appends units as UTF-8, by `portable` where the tier has no faster way. Returns false at a
+/// Appends units as UTF-8, with `portable` if the tier has no faster conversion. Returns false at a
 /// surrogate; units before it may have been appended.
 fn append_on<U: Unit>(
     tier: Tier,
@@ -198,7 +198,7 @@ fn narrowed<'a>(units: &[u32], room: &'a mut [u16; 2 * BLOCK]) -> &'a [u16] {
 fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
     const SAMPLES: usize = 64;
     const SAMPLE: usize = 64;
-    /// Few enough units that room for the widest characters is small.
+    /// Units of a text so short that room for the widest characters is small.
     const SHORT_TEXT: usize = 2 * SAMPLES * SAMPLE;
     let more = |unit: &U| -> usize {
         let unit: u32 = (*unit).into();
@@ -282,7 +282,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_support::config(256))]
 
-        /// Lone surrogates, pairs, and astral characters among them.
+        /// Mixes lone surrogates, pairs and astral characters.
         #[test]
         fn surrogates_are_repaired(
             units in vec(select(&[0x41u16, 0xe9, 0x4e00, 0xd83d, 0xdbff, 0xdc00, 0xdfff][..]), 0..50)

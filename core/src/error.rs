@@ -31,13 +31,13 @@ pub enum Error {
     StopString(String),
     /// A pool has no open stream with this number.
     UnknownStream(u32),
-    /// The vocabulary does not have this id.
+    /// The vocabulary lacks this id.
     UnknownId(u64),
     /// The system cannot allocate this many more bytes.
     OutOfMemory { bytes: usize },
     /// The caller interrupted the work; see [`crate::polling`].
     Interrupted,
-    /// A tokenizer file, at `path`, requires a feature that is not supported exactly.
+    /// A tokenizer file, at `path`, requires a feature without an exact implementation.
     Unsupported { path: String, reason: String },
     /// A tokenizer file, or an argument, is malformed.
     Invalid(String),

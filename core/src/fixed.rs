@@ -1,6 +1,6 @@
-//! Positions of a text whose ids are not the result of encoding.
+//! Fixed positions of a text: special tokens and given ids, which are not encoded.
 
-/// Ids that are not the result of encoding.
+/// Ids at a fixed position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FixedIds {
     /// A special token.
@@ -19,7 +19,7 @@ impl FixedIds {
     }
 }
 
-/// A position in the text of a prompt whose ids are not the result of encoding.
+/// A fixed position in the text of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixed {
     /// The first byte of a special token's name, or the position of given ids.
@@ -31,7 +31,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Returns the position in a text without the first `start` bytes.
+    /// Returns the position relative to byte `start` of the text.
     pub(crate) fn moved_back(&self, start: usize) -> Self {
         Self { start: self.start - start, end: self.end - start, ids: self.ids.clone() }
     }

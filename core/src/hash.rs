@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Multiplies to 128 bits and folds the halves: every bit of the result depends on every bit of
-/// both factors.
+/// Multiplies to 128 bits and folds the halves: each bit of the result depends on all bits of both
+/// factors.
 #[inline(always)]
 pub fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -19,7 +19,7 @@ pub fn hash16(key: [u64; 2], seeds: [u64; 2]) -> u64 {
 /// Seeds of tables whose keys are all known when the tables are built.
 pub const FIXED_SEEDS: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345];
 
-/// Returns unpredictable seeds, for tables whose keys come from outside.
+/// Returns unpredictable seeds, for tables whose keys come from untrusted text.
 pub fn random_seeds() -> [u64; 2] {
     let random = || RandomState::new().build_hasher().finish();
     [random(), random()]

@@ -74,7 +74,7 @@ pub mod system;
 pub mod tier;
 pub mod vocabulary;
 
-/// All but vocabularies.
+/// Everything except vocabularies.
 #[cfg(feature = "pipeline")]
 #[path = ""]
 mod whole {

@@ -32,7 +32,7 @@ impl Zeroed {
     }
 
     /// Uses huge pages for untouched memory; the system may move the rest over time. Best effort:
-    /// systems without huge pages use small ones.
+    /// systems without huge pages use small pages.
     pub fn use_huge_pages(&self) {
         if Mechanism::HugePages.is_used() {
             system::advise_huge_pages(&raw const self.map[..]);
@@ -55,7 +55,7 @@ impl Zeroed {
 }
 
 /// Asks the system to use huge pages for large memory as it is first touched: 512 times fewer page
-/// faults than with small ones. Best effort.
+/// faults than with small pages. Best effort.
 pub fn advise_huge_pages<T>(memory: *const [T]) {
     if memory.len().saturating_mul(size_of::<T>()) >= HUGE_PAGE && Mechanism::HugePages.is_used() {
         system::advise_huge_pages(memory);
@@ -110,12 +110,12 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the system cannot allocate `bytes`. Call this function before work whose allocations
-/// cannot fail cleanly.
+/// Fails if the system cannot allocate `bytes`. Call before work whose allocations cannot fail
+/// cleanly.
 pub fn ask_for(bytes: usize) -> Result<()> {
     let mut room = Vec::<u8>::new();
     reserve(&mut room, bytes)?;
-    // A compiler may remove an unused allocation.
+    // The compiler could remove an unused allocation.
     black_box(room.as_mut_ptr());
     Ok(())
 }

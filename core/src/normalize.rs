@@ -45,13 +45,13 @@ impl Normalization {
         }
     }
 
-    /// Normalizes `text` and aligns the result with `text`. Borrowed if and only if nothing
-    /// changes.
+    /// Normalizes `text` and aligns the result with `text`. Returns a borrowed text if and only if
+    /// nothing changes.
     pub fn align<'a>(self, text: &'a str) -> Result<(Cow<'a, str>, Alignment)> {
         match self {
             Normalization::Nfc if !is_nfc(text) => {
                 let (normal, alignment) = align_nfc(text)?;
-                // Parts of a text in form C are in form C as well.
+                // Any part of a text in form C is in form C.
                 if normal == text {
                     return Ok((Cow::Borrowed(text), Alignment::default()));
                 }
@@ -62,7 +62,7 @@ impl Normalization {
     }
 }
 
-/// Origin of normalized text: the ranges that were rewritten. The rest is equal in both texts.
+/// Maps normalized text to the original by the ranges that were rewritten. All other text is equal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Alignment {
     /// Ascending and disjoint byte ranges `(of the normalized text, of the original)`.
@@ -70,8 +70,8 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// Returns the bytes of the original that the bytes `span` of the normalized text came from. A
-    /// rewritten range counts as a whole: every part of it came from its whole original.
+    /// Returns the bytes of the original for the bytes `span` of the normalized text. Any part of a
+    /// rewritten range maps to the whole original range.
     pub fn original(&self, span: Range<usize>) -> Range<usize> {
         self.position(span.start, false)..self.position(span.end, true)
     }
@@ -97,8 +97,8 @@ impl Alignment {
     }
 }
 
-/// Returns true if `text` is certain to be in form C. Uncertain text is treated as if it were not,
-/// with the same result.
+/// Returns true if `text` is certain to be in form C. Uncertain text is normalized, with the same
+/// result.
 fn is_nfc(text: &str) -> bool {
     text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes
 }
@@ -159,8 +159,8 @@ fn align_nfc(text: &str) -> Result<(String, Alignment)> {
 }
 
 /// Returns the lengths in bytes of the common prefix and suffix of a text and its normalized form.
-/// The parts between normalize to each other alone: canonical equivalence allows cancelling, and
-/// every part of a text in form C is in form C.
+/// The middle of the text normalizes on its own to the middle of the normalized text: canonical
+/// equivalence allows cancelling, and every part of a text in form C is in form C.
 fn unchanged(before: &str, after: &str) -> (usize, usize) {
     let same = |(a, b): &(char, char)| a == b;
     let prefix: usize = before
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Each rewritten range maps to its original, without the parts that both share.
+    /// Each rewritten range maps to its original, without their common prefix and suffix.
     #[test]
     fn only_what_was_rewritten_is_taken_as_a_whole() {
         let (normal, alignment) = Normalization::Nfc.align("ae\u{301}bce\u{301}d").unwrap();
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(alignment.original(5..7), 6..9);
         assert_eq!(alignment.original(7..8), 9..10);
         assert_eq!([3, 4, 5].map(|at| alignment.boundary(at)), [Some(4), Some(5), Some(6)]);
-        // Marks are reordered; the letter before them and the mark after them stay.
+        // Two marks are reordered; the letter before them and the mark after them stay in place.
         let text = "xq\u{301}\u{323}\u{5ae}y";
         let (normal, alignment) = Normalization::Nfc.align(text).unwrap();
         assert_eq!(normal, "xq\u{323}\u{5ae}\u{301}y");

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-/// The end of a token in the text.
+/// Where a token ends in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenEnd {
-    /// Number of tokens up to here.
+    /// Number of tokens up to this end.
     pub tokens: usize,
-    /// End in bytes of the text, rounded down if the token ends inside a character or inside a
-    /// range that normalization rewrote.
+    /// End in bytes, rounded down if the token ends inside a character or a range that
+    /// normalization rewrote.
     pub low: usize,
     /// End rounded up.
     pub high: usize,
@@ -54,8 +54,8 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Vec<usize> {
     indices
 }
 
-/// Converts byte positions to character positions; the cost is the bytes between one position and
-/// the next.
+/// Converts byte positions to character positions; the cost is proportional to the bytes between
+/// consecutive positions.
 #[derive(Debug)]
 pub struct Characters<'a> {
     text: &'a str,

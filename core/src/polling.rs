@@ -1,8 +1,8 @@
 //! Lets a caller stop long work, and counts the work done.
 //!
-//! Work reports itself to [`poll`] wherever it may take long. After every [`INTERVAL`], `poll`
-//! calls the check that [`with_check`] has set for this thread. A thread without a check pays for
-//! one comparison. No code here reads a clock, so tests can count the work of a call.
+//! Work that may take long reports to [`poll`]. After every [`INTERVAL`], `poll` calls the check
+//! that [`with_check`] has set for this thread. A thread without a check pays for one comparison.
+//! No code here reads a clock, so tests can count the work of a call.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -64,7 +64,7 @@ pub fn poll(work: usize) -> Result<()> {
     }
 }
 
-/// Makes the next [`poll`] call the check: for a thread that has waited instead of working.
+/// Makes the next [`poll`] call the check, for a thread that has waited instead of worked.
 pub fn ask_next() {
     if CHECK.get().is_some() {
         grant(0);

@@ -12,7 +12,7 @@ use crate::polling::poll;
 use crate::split::{BATCH, Batch, Piece, Words};
 
 /// Number of concurrent calls that find a workspace with a cache. Further calls run without a
-/// cache, only slower.
+/// cache, and only take longer.
 pub const WORKSPACES: usize = 16;
 
 /// Buffers and cache of one call.
@@ -20,9 +20,9 @@ pub const WORKSPACES: usize = 16;
 pub struct Workspace {
     /// `None` if caching is off, if memory runs out, and in workspaces outside the pool.
     cache: Option<Cache>,
-    /// Generation of the pool that the cache belongs to.
+    /// Generation of the pool to which the cache belongs.
     generation: usize,
-    /// Pieces that are cut but not yet looked up.
+    /// Pieces that are cut and wait to be looked up.
     pub(crate) batch: Batch,
     probes: ProbeBatch,
 }
@@ -47,8 +47,8 @@ impl Workspace {
     }
 }
 
-/// A workspace, once needed. Slots are two cache lines apart, since processors fetch lines in
-/// pairs: threads that lock neighboring slots do not share a line.
+/// A workspace, created when first needed. Slots are two cache lines apart, since processors fetch
+/// lines in pairs: threads that lock neighboring slots do not share a line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Slot(Mutex<Option<Box<Workspace>>>);
@@ -57,7 +57,7 @@ struct Slot(Mutex<Option<Box<Workspace>>>);
 #[derive(Debug)]
 pub struct Pool {
     slots: [Slot; WORKSPACES],
-    /// Number of times that all caches were cleared. Caches of an earlier generation are not used.
+    /// Number of times that all caches were cleared; caches of earlier generations are never used.
     generation: AtomicUsize,
     caching: AtomicBool,
     cache_bytes: AtomicUsize,
@@ -194,8 +194,8 @@ impl Pool {
         if self.is_caching() { Cache::new(self.cache_size()) } else { None }
     }
 
-    /// Clears the caches. Calls in progress keep their cache until they end; it is not used
-    /// afterwards. Never waits: after a fork, the thread that holds a lock may not exist.
+    /// Clears the caches. Calls in progress use their caches to the end; later calls do not. Never
+    /// waits: after a fork, the thread that holds a lock may not exist.
     pub fn clear(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         for slot in &self.slots {
@@ -237,7 +237,7 @@ impl Pool {
 thread_local! {
     /// Slot that this thread tries first: the slot it used last, so that threads seldom compete.
     /// New threads all start with the first slot, so that a short-lived thread finds a filled
-    /// cache, and no more workspaces are created than calls run at once.
+    /// cache, and only as many workspaces are created as calls run at once.
     static HOME: Cell<usize> = const { Cell::new(0) };
 }
 

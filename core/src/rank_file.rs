@@ -12,7 +12,7 @@ use crate::vocabulary::{MAX_ID, RankList};
 ///
 /// Reads lines as tiktoken does: they end with `\n`, `\r` or both, any whitespace separates the
 /// two fields, a rank may have a plus sign, leading zeros and underscores between digits, and empty
-/// lines are skipped. Stricter than tiktoken about base64: characters outside the alphabet and bits
+/// lines are skipped. Base64 is stricter than in tiktoken: characters outside the alphabet and bits
 /// after the last byte are refused. Repeated tokens and ranks are left to
 /// [`crate::Vocabulary::from_ranks`].
 pub fn parse(contents: &[u8]) -> Result<RankList> {

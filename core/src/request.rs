@@ -1,12 +1,12 @@
-//! The caller's choice of special tokens that are allowed, disallowed or ordinary text.
+//! The caller's choice: which special tokens are allowed, disallowed, or ordinary text.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::special_tokens::{Names, Selection, SpecialTokens};
 
-/// Treatment of the names of special tokens in a text. Names that are neither allowed nor
-/// disallowed are ordinary text.
+/// How names of special tokens in a text are treated. Names that are neither allowed nor disallowed
+/// are ordinary text.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Special tokens that text may become.

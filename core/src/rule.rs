@@ -17,10 +17,10 @@ pub const NONE: u32 = u32::MAX;
 
 /// A table of the pairs of parts that merge.
 pub trait MergeTable {
-    /// Returns the rank of the token that two neighbors merge into, or [`NONE`].
+    /// Returns the rank of the token into which two neighbors merge, or [`NONE`].
     fn merged(&self, left: u32, right: u32) -> u32;
 
-    /// Returns the two parts that a part is merged from, or [`NONE`] twice for a byte.
+    /// Returns the two parts from which a part is merged, or [`NONE`] twice for a byte.
     fn split(&self, part: u32) -> [u32; 2];
 }
 
@@ -37,7 +37,7 @@ pub(crate) trait Merges {
         rank == now
     }
 
-    /// Returns true if a candidate waits until another has merged.
+    /// Returns true if the next candidate must wait until another has merged.
     fn skips(&mut self) -> bool {
         false
     }
@@ -72,7 +72,7 @@ impl HeapMerger {
                 continue;
             }
             skipped.drain(..).try_for_each(|(rank, left)| self.add(rank, left))?;
-            // A candidate is stale if its part is gone or has another neighbor now.
+            // A candidate is stale if its part is gone or now has another neighbor.
             let now = self.ranks[left];
             if now == NONE || !merges.is_current(rank, now) {
                 continue;
@@ -163,8 +163,8 @@ impl<T: MergeTable> Merges for Ranks<'_, T> {
 
 /// Returns true if merging leaves these two tokens side by side: no part at the end of the first
 /// merges with a part at the start of the second before both tokens are complete, and the two
-/// tokens do not merge afterwards. For tables in which every token ranks after the two parts it is
-/// merged from.
+/// tokens do not merge afterwards. For tables in which each token ranks after the two parts from
+/// which it is merged.
 ///
 /// Source: `is_valid_token_pair` of the crate `bpe`, <https://github.com/github/rust-gems>.
 #[inline]
@@ -187,7 +187,7 @@ pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second:
 }
 
 /// Undoes the latest merge of the two parts at a boundary and returns its rank: a merge across the
-/// boundary with a lower rank comes first. `None` for two bytes.
+/// boundary with a lower rank would come first. `None` for two bytes.
 #[inline(always)]
 pub(crate) fn undo_at_border(table: &impl MergeTable, border: &mut [u32; 2]) -> Option<u32> {
     let [left, right] = *border;

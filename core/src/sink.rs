@@ -7,14 +7,14 @@ use crate::memory::reserve;
 
 /// Receives the ids of a walk, batch by batch.
 pub trait Sink {
-    /// Whether the sink needs the calls of [`Sink::piece`] and [`Sink::special`]. A constant, so that
-    /// unwanted positions cost nothing.
+    /// Whether the sink needs the calls of [`Sink::piece`] and [`Sink::special`]. A constant, so
+    /// that sinks without positions pay nothing.
     const HAS_POSITIONS: bool = false;
 
-    /// Returns the vector that the walk appends ids to.
+    /// Returns the vector to which the walk appends ids.
     fn ids(&mut self) -> &mut Vec<u32>;
 
-    /// Makes room before a batch of `pieces` pieces with at most `ids` ids in total.
+    /// Reserves room before a batch of `pieces` pieces with at most `ids` ids in total.
     fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
         let _ = pieces;
         reserve(self.ids(), ids)
@@ -25,12 +25,12 @@ pub trait Sink {
         ControlFlow::Continue(())
     }
 
-    /// Takes the bytes of the text that pieces without a gap between them cover; their ids follow.
+    /// Receives the byte range of contiguous pieces, whose ids follow.
     fn piece(&mut self, bytes: Range<usize>) {
         let _ = bytes;
     }
 
-    /// Takes the bytes of the text covered by a special token; its id follows.
+    /// Receives the byte range of a special token, whose id follows.
     fn special(&mut self, bytes: Range<usize>) {
         self.piece(bytes);
     }

@@ -58,7 +58,7 @@ pub struct Names {
     searcher: Option<Searcher>,
 }
 
-/// Finds names in a text: leftmost first, then longest.
+/// Finds names in a text: the leftmost, and of those the longest.
 #[derive(Debug, Clone)]
 pub struct Automaton {
     automaton: AhoCorasick,
@@ -69,7 +69,7 @@ pub struct Automaton {
 impl Automaton {
     /// Builds an automaton for `names`. With `anchored`, it can also search at a single position.
     pub fn new(names: &[impl AsRef<[u8]>], anchored: bool) -> Result<Self> {
-        // Building the transitions of a DFA takes quadratic time for a name such as "aaaa...".
+        // Building a DFA takes quadratic time for a name such as "aaaa...".
         let is_long = names.iter().any(|name| name.as_ref().len() > 1024);
         let ballast = ballast(names.len());
         let automaton = AhoCorasick::builder()
@@ -88,7 +88,7 @@ impl Automaton {
     }
 }
 
-/// Returns a pattern that no text contains, to precede `names` names.
+/// Returns a pattern that occurs in no text, to put before `names` names.
 ///
 /// The crate moves all states that end a pattern before the others by swaps, and then follows each
 /// cycle of swaps once for every state in it. If nearly all states end a name (`t1`, `t10`,
@@ -97,7 +97,7 @@ impl Automaton {
 fn ballast(names: usize) -> Option<Vec<u8>> {
     /// States in a cycle.
     const CYCLE: usize = 16;
-    /// Below this number of names, one cycle takes hardly any time.
+    /// For fewer names, even one cycle takes hardly any time.
     const MANY: usize = 512;
     // 0xff does not occur in UTF-8.
     (names >= MANY).then(|| vec![0xff; names / CYCLE])

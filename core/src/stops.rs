@@ -13,7 +13,7 @@ pub struct State(u32);
 /// of the strings, and 8 per string.
 ///
 /// States are ordered by length. The states that extend a state by one byte are contiguous. A state
-/// without extensions is a match: text goes no further.
+/// without extensions is a match, at which the text ends.
 #[derive(Debug)]
 pub struct Stops {
     /// Last byte of each state.
@@ -22,7 +22,7 @@ pub struct Stops {
     longer: Vec<u32>,
     /// Longest other state that is a suffix of each state.
     suffixes: Vec<u32>,
-    /// First state of each length.
+    /// The first state of each length.
     first_of_length: Vec<u32>,
     /// Each match, in ascending order, with the index of its longest stop string.
     matches: Vec<(u32, u32)>,
@@ -130,7 +130,7 @@ impl Stops {
     }
 
     /// Returns the longest stop string that ends here: its index, and its length in bytes. Of equal
-    /// strings, the first.
+    /// strings, returns the first.
     #[inline]
     pub fn stop(&self, state: State) -> Option<(usize, usize)> {
         let index = state.0 as usize;
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn memory_is_a_small_multiple_of_the_strings() {
-        // Strings with one long prefix, with distinct prefixes, one string, and one string
-        // repeated.
+        // Strings with a common long prefix, with distinct prefixes, a single string, and a
+        // repeated string.
         let alike = (0..1024).map(|it| format!("{}{it:04}", "a".repeat(60))).collect();
         let different = (0..1024).map(|it| format!("{it:04}{}", "a".repeat(60))).collect();
         let kinds: [Vec<String>; 4] =

@@ -39,7 +39,7 @@ pub struct Options {
     pub stops: Option<Box<Stops>>,
     /// Whether special tokens are dropped.
     pub skips_special: bool,
-    /// Minimum number of characters per step; less text is kept for a later step.
+    /// Minimum number of characters per step; less text waits for a later step.
     pub min_chars: usize,
 }
 
@@ -74,7 +74,7 @@ struct Stream {
     /// State of the stop strings after `text`.
     state: State,
     ids: usize,
-    /// Whether the next id with text starts a text in which the first id has other bytes.
+    /// Whether the next id with text is at the start of a text, where ids have other bytes.
     is_first: bool,
     found: Option<Found>,
 }
@@ -113,7 +113,7 @@ impl StreamPool {
         self.streams.is_empty()
     }
 
-    /// Opens a stream after the ids of a prompt, whose text is not part of the stream. Returns the
+    /// Opens a stream after the ids of a prompt, whose text the stream does not emit. Returns the
     /// stream's number.
     ///
     /// A character that the prompt begins and the stream completes belongs to the stream; if the
@@ -297,7 +297,7 @@ impl Stream {
         self.text.push_str(text);
     }
 
-    /// Returns the number of bytes of `text` that no later id changes, if they have enough
+    /// Returns the number of bytes of `text` that no later id can change, if they have enough
     /// characters. Counts each character once.
     fn certain(&mut self) -> usize {
         if self.found.is_some() {
@@ -391,7 +391,7 @@ mod tests {
     fn prompts_may_end_inside_a_character() {
         for (prompt, stream, expected) in [
             (&b"x\xF0\x9F"[..], &b"\x98\x80!"[..], "😀!"),
-            // The prompt's character stays incomplete, so it is not part of the stream.
+            // The prompt's character stays incomplete, so the stream does not emit it.
             (b"\xF0\x9F", b"\x98!", "!"),
             (b"\xF0\x9F", b"!", "!"),
             (b"\xF0\x9F", b"\x98", ""),
@@ -444,7 +444,7 @@ mod tests {
                 String::from_utf8_lossy(&bytes.concat()).into_owned()
             };
             let whole = decode(ids.len());
-            // The first end of a stop string, and the longest stop string that ends there.
+            // The first end of a stop string, and the longest stop string that ends at it.
             let end = (0..=whole.len()).filter(|&end| whole.is_char_boundary(end)).find_map(|end| {
                 let stops = stops.iter().filter(|stop| whole[..end].ends_with(**stop));
                 stops.map(|stop| stop.len()).max().map(|length| (end, length))
@@ -454,7 +454,7 @@ mod tests {
             if let Some(found) = found {
                 let (end, length) = end.unwrap();
                 prop_assert_eq!(stops[found.stop], &whole[end - length..end]);
-                // The text up to the id has the stop string; the text before it may lack a
+                // The text up to the id contains the stop string; the text before the id may lack a
                 // character.
                 prop_assert!(decode(found.id + 1).len() >= end);
                 prop_assert!(decode(found.id).trim_end_matches(BROKEN).len() < end);

@@ -1,5 +1,5 @@
-//! Differences between operating systems: mapped memory, advice about pages. No other module asks
-//! which system this is.
+//! Differences between operating systems: mapped memory, advice about pages. No other module checks
+//! for the system.
 
 #[cfg(not(any(unix, windows)))]
 pub(crate) use allocated::{Map, can_map, map};
@@ -42,8 +42,8 @@ mod allocated {
     }
 }
 
-/// Asks for huge pages where `memory` is first touched; the system may move the rest over time. Best
-/// effort: other systems than Linux decide themselves.
+/// Asks for huge pages where `memory` is first touched; the system may move the rest over time.
+/// Best effort: systems other than Linux decide for themselves.
 pub(crate) fn advise_huge_pages<T>(memory: *const [T]) {
     #[cfg(target_os = "linux")]
     advise(memory, libc::MADV_HUGEPAGE);
@@ -59,7 +59,7 @@ pub fn prefault(part: &'static [u8]) {
     let _ = part;
 }
 
-/// Gives advice about the pages of `memory` that neither changes nor frees them.
+/// Advises the system about the pages of `memory`; the advice neither changes nor frees them.
 #[cfg(target_os = "linux")]
 fn advise<T>(memory: *const [T], advice: libc::c_int) {
     const PAGE: usize = 4096;

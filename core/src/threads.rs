@@ -17,7 +17,7 @@ const MEMORY: usize = 4 << 20;
 /// Maximum wait of the calling thread before it calls `aside` again.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Returns the number of threads that this machine runs at once.
+/// Returns the number of threads that this process may run at once.
 pub fn cores() -> usize {
     /// 0 before the first call.
     static CORES: AtomicUsize = AtomicUsize::new(0);
@@ -31,7 +31,7 @@ pub fn cores() -> usize {
     }
 }
 
-/// Does `shares` shares of work on this thread and up to `threads - 1` others.
+/// Does `shares` shares of work on this thread and up to `threads - 1` other threads.
 ///
 /// `work` writes the result of its share; results are reused, so it must clear the old contents.
 /// `take` gets the results on this thread, in the order of the shares, while other shares are in
@@ -57,7 +57,7 @@ pub fn in_order<R: Default + Send, E>(
     mut take: impl FnMut(&R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let threads = threads.min(shares);
-    // A thread that starts without memory would abort the process.
+    // Starting a thread without enough memory would abort the process.
     let has_memory = || can_map(threads.saturating_mul(MEMORY));
     let Some(queue) = (threads > 1 && has_memory()).then(|| Queue::new(shares, threads)) else {
         let mut result = R::default();
@@ -117,12 +117,12 @@ struct State<R> {
     is_stopped: bool,
     /// Indexed by share.
     done: Vec<Option<Outcome<R>>>,
-    /// Results that were taken, for reuse; never more than the reserved capacity.
+    /// Results already taken, for reuse; never more than the reserved capacity.
     spare: Vec<R>,
 }
 
 impl<R: Default + Send> Queue<R> {
-    /// Allocates all memory now: an error could not be reported later, when a result is stored.
+    /// Allocates all memory now, because an error could not be reported when a result is stored.
     fn new(shares: usize, threads: usize) -> Queue<R> {
         let done = (0..shares).map(|_| None).collect::<Vec<_>>();
         let spare = Vec::with_capacity(2 * threads);
@@ -130,7 +130,7 @@ impl<R: Default + Send> Queue<R> {
         Self { shares, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Locks the state; no code with the lock held can panic half-way.
+    /// Locks the state; code that holds the lock cannot panic halfway.
     fn lock(&self) -> MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -70,14 +70,14 @@ impl Tier {
         }
     }
 
-    /// Returns the kind of the tier; the processor has its instructions.
+    /// Returns the instructions of the tier, which the processor has.
     #[inline(always)]
     pub(crate) fn kind(self) -> Instructions {
         self.0
     }
 }
 
-/// Big-endian systems have other orders of lanes.
+/// Big-endian systems order lanes differently.
 const HAS_NEON: bool = cfg!(all(target_arch = "aarch64", target_endian = "little"));
 
 fn best() -> Instructions {

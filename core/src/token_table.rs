@@ -29,9 +29,9 @@ pub struct TokenTable {
     /// The end of the bytes of each id, after a 0 for the start of the first.
     ends: Vec<u32>,
     kinds: Vec<u8>,
-    /// A bit for each id whose bytes are characters, not parts of one.
+    /// A bit for each id whose bytes are whole characters.
     characters: Vec<u64>,
-    /// Id of a token that no text with its bytes becomes.
+    /// Id of a token to which text with its bytes never encodes.
     unspelled: Option<u32>,
     /// Created on first use.
     sorted: OnceBox<Sorted>,
@@ -114,21 +114,21 @@ impl TokenTable {
         }
     }
 
-    /// Marks an id that no text encodes to: the token for unknown text.
+    /// Marks an id to which text never encodes: the token for unknown text.
     pub fn set_unspelled(&mut self, id: u32) {
         self.unspelled = Some(id);
         self.sorted = OnceBox::new();
     }
 
-    /// Returns true if text with the bytes of an id may become it: it is ordinary, not the token for
-    /// unknown text, and has bytes.
+    /// Returns true if text with the bytes of an id may encode to the id: an ordinary token with
+    /// bytes that is not the token for unknown text.
     pub fn is_spelling(&self, id: u32) -> bool {
         self.kind(id) == TokenKind::Ordinary
             && self.unspelled != Some(id)
             && !self.get(id).is_empty()
     }
 
-    /// Returns the tokens in the order of their bytes. They are sorted once and kept.
+    /// Returns the tokens in the order of their bytes. Sorts them only once.
     pub fn trie(&self) -> Result<TokenTrie<'_>> {
         let sorted = self.sorted.get_or_try_init(|| Sorted::new(self).map(Box::new))?;
         Ok(TokenTrie::of(self, sorted))
@@ -139,7 +139,7 @@ impl TokenTable {
         &self.bytes
     }
 
-    /// Returns the start of each id in [`TokenTable::bytes`], and the end of the last one.
+    /// Returns the start of each id in [`TokenTable::bytes`], and the end of the last id.
     pub fn offsets(&self) -> &[u32] {
         &self.ends
     }

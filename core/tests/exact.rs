@@ -1,8 +1,8 @@
 //! Tests every path from a piece to its ids against the plain merge rule.
 //!
-//! The vocabularies are small and the alphabets tiny, so that every case meets every other: tokens
-//! that cross characters, tokens that merging cannot reach, bytes that are not tokens, ranks out of
-//! order, ids with gaps and ids near the end of their range.
+//! The vocabularies are small and the alphabets tiny, so that all cases occur in combination:
+//! tokens that cross characters, tokens that merging cannot reach, bytes that are not tokens, ranks
+//! out of order, ids with gaps and ids near the end of their range.
 
 #[path = "support/merge.rs"]
 mod merge;
@@ -66,7 +66,7 @@ const LONGEST_TOKEN: usize = 300;
 const LONGEST_PIECE: usize = 200;
 
 /// Returns the tokens in the order of their ranks: bytes, then learned tokens, then `extra` at
-/// other positions, where they may rank before their parts.
+/// other positions, where a token may rank before its parts.
 fn in_order(
     alphabet: &[&[u8]],
     bytes: &Bytes,
@@ -332,7 +332,7 @@ fn tokens_of_many_bytes() {
         order.push(token.clone());
         token = token.repeat(2);
     }
-    // Merging never reaches these.
+    // Merging never reaches these tokens.
     order.extend([15, 16, 17, 127, 128, 129, 254, 255, 256, 257, 999].map(|n| b"ba".repeat(n)));
     let tokens = ids_by_place(&order);
     let mut pieces: Vec<Vec<u8>> = order[256..].to_vec();
@@ -343,7 +343,7 @@ fn tokens_of_many_bytes() {
     check_pieces(&encoding, &Case { tokens, pieces }).expect("the ids of the rule");
 }
 
-/// An image that is cut off anywhere is refused.
+/// Refuses an image that is cut off anywhere.
 #[test]
 fn images_that_are_cut_off_are_refused() {
     let order = [b"a".to_vec(), b"b".to_vec(), b"ab".to_vec(), b"abababababababab".to_vec()];

@@ -48,14 +48,14 @@ fn check_shape(text: &str, pieces: &[(usize, usize)]) -> TestCaseResult {
     Ok(())
 }
 
-/// Parts of regex syntax: sound, rare and broken ones.
+/// Parts of regex syntax, some of them rare or broken.
 const ATOMS: &str = r". \s \S \p{L} \p{Lu} [^\s] [a-c&&[^b]] \b ^ $ \z \Z (?=a) (?!a) (?<=a) (?<!ab) (?<=a+) \1
     \k<x> (?<x>a) (?i) (?i:s) (?>a+) \K \G \R \X \N \h \x{110000} \u{41} [ ) ( ] \ () {9999}
     {1000}{1000} \p{Nope} (?(1)a|b) (?R) (?# [[:alpha:]] |";
 
 const QUANTIFIERS: &[&str] = &["", "", "", "*", "+", "?", "++", "*+", "+?", "{2}", "{1,3}", "{0}"];
 
-/// Regex source, mostly well formed, partly hostile.
+/// Generates regex source, mostly well-formed, partly hostile.
 fn pattern() -> impl Strategy<Value = String> {
     let atom = prop_oneof![
         4 => "[a-c ]",
@@ -105,7 +105,7 @@ fn deep_patterns_and_long_texts_do_not_overflow_the_stack() {
     }
 }
 
-/// Bytes that more or less resemble a rank file.
+/// Generates bytes that more or less resemble a rank file.
 fn rank_file_bytes() -> impl Strategy<Value = Vec<u8>> {
     const RANKS: &str = "-1 +1 4294967294 4294967295 4294967296 1.0 0x1 ٣ 99999999999999999999";
     let ranks: Vec<&str> = RANKS.split(' ').chain([""]).collect();
@@ -241,7 +241,7 @@ fn segments_are_encoded_as_text_between_special_tokens() {
         };
 
         let (mut prompt, mut rendered) = (Prompt::default(), String::new());
-        // Text between special tokens is encoded at once, or up to the end of a segment.
+        // Text is encoded up to the next special token, or up to the end of a segment.
         let (mut expected, mut run, mut special) = (Vec::new(), String::new(), Vec::new());
         for (parts, trust, flags) in &segments {
             let text = parts.concat();

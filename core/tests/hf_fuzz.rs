@@ -1,4 +1,4 @@
-//! Fuzzes SentencePiece files on the stable toolchain: sound models, damaged ones, and normalizer
+//! Fuzzes SentencePiece files on the stable toolchain: valid models, damaged models, and normalizer
 //! rules with arbitrary offsets. `make fuzz` runs many cases.
 
 #[path = "support/cases.rs"]
@@ -177,8 +177,8 @@ fn ids(tokenizer: &Pipeline, text: &str) -> Option<Vec<u32>> {
     }
 }
 
-/// Checks that a file is refused with a reason, or gives a tokenizer with the same ids for a text
-/// each time, also with all fields, which decodes them.
+/// Checks that a file is refused with a reason, or gives a tokenizer that encodes a text to the
+/// same ids each time, with and without details, and decodes them.
 fn check(file: &[u8], version: Version, texts: &[String]) -> Result<bool, TestCaseError> {
     let tokenizer = match Pipeline::from_sentencepiece(file, version) {
         Ok(tokenizer) => tokenizer,

@@ -21,11 +21,11 @@ const CL100K: &str = PATTERNS[1];
 /// Patterns that skip text, look back, look far ahead, and depend on all earlier text.
 const ODD_PATTERNS: [&str; 4] = [r"\w+", r"(?<=c)a+|.", r"a+(?=.*!)|\s+|.", r"!.*|(?s:.)"];
 
-/// Tokens for which part of a text may have more tokens than the whole.
+/// Tokens that let a part of a text have more tokens than the whole text.
 const WORDS: &str =
     "ab abc bca aa aaaa 's 11 123 é 的。 -- ---- -------- -< >- abcabc abcabcabcabc";
 
-/// An encoding of all bytes, of words and of `tokens`.
+/// Returns an encoding with all bytes, words and `tokens` as tokens.
 fn encoding(pattern: &str, normalization: Normalization, tokens: Vec<Vec<u8>>) -> Pipeline {
     let bytes = (0..=255).map(|byte: u8| vec![byte]);
     let words = WORDS.split(' ').chain([" a", " ab", "  ", "    ", "\n\n"]);
@@ -121,7 +121,7 @@ fn check_chunks(
     Ok(())
 }
 
-/// Parts of texts, besides whitespace and marks.
+/// Parts of texts, in addition to whitespace and marks.
 const SNIPPETS: &str = "a ab abc bca B ABC 's 'll ' 的 。 1 1234 é 🦀 - -------- ! <|a|> <|a|>b abab <|end of text|> <|a |> ªAB";
 
 fn texts() -> impl Strategy<Value = String> {
@@ -133,7 +133,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(parts, 0..30).prop_map(|parts| parts.concat())
 }
 
-/// An encoding with random tokens of letters and marks, some with parts of characters.
+/// Generates encodings with random tokens of letters and marks, some with parts of characters.
 fn encodings() -> impl Strategy<Value = Pipeline> {
     let token = prop_oneof![
         "[ab1 -]{2,12}".prop_map(String::into_bytes),
@@ -282,7 +282,7 @@ fn characters_that_share_tokens_are_cut_apart() {
     assert!(encoding.truncate(&marks, 50, &request).unwrap() <= 3);
 }
 
-/// A mark joins a letter that any number of other marks separate from it.
+/// A mark may join a letter across any number of other marks.
 #[test]
 fn marks_far_from_their_letter_are_read() {
     let encoding = encoding(PATTERNS[0], Normalization::Nfc, Vec::new());

@@ -1,4 +1,4 @@
-//! Applies, reads and sets single components of a tokenizer, passed from Python as JSON.
+//! Applies, reads and sets single components of a tokenizer, which Python passes as JSON.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -30,7 +30,7 @@ pub fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
     C::read(&value, path).or_raise()
 }
 
-/// Reads the JSON of a component of this kind and writes it with all types and fields.
+/// Reads the JSON of a component of this kind, and returns it with all types and fields.
 #[pyfunction]
 pub fn hf_component<'py>(
     py: Python<'py>,
@@ -78,8 +78,8 @@ pub fn hf_added_tokens(json: &str, is_pair: bool) -> PyResult<usize> {
     Ok(processor.added_tokens(is_pair))
 }
 
-/// Hashes the content of an added token like `tokenizers`, so that a set keeps one of two equal
-/// tokens.
+/// Hashes the content of an added token like `tokenizers`, so that equal tokens of both packages
+/// collide in a set.
 #[pyfunction]
 pub fn hf_content_hash(content: &str) -> i64 {
     let mut hasher = DefaultHasher::new();

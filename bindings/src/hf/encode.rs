@@ -18,7 +18,7 @@ use crate::objects::{collected, new_list};
 use crate::pipeline::PyTokenizer;
 use crate::{gil, rows};
 
-/// Results of a share, and the error of the next input. Locked to take them out.
+/// Results of a share, and the error of the next input. Locked while they are taken out.
 type ShareResult<T> = Mutex<(Vec<T>, Option<Error>)>;
 
 /// Size in bytes of text of one share of a batch.
@@ -61,9 +61,9 @@ pub fn encode_each<T: Send>(
     Ok(encodings)
 }
 
-/// Fails if there is no memory for the encodings of some inputs, which take many small allocations.
+/// Fails if there is no memory for the encodings of these inputs, which are many small allocations.
 fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
-    /// Bytes of memory per byte of text, per input, and for the rest.
+    /// Bytes of memory per byte of text; the next constants are per input, and for the rest.
     const BYTE: usize = 100;
     const INPUT: usize = 1024;
     const MORE: usize = 1 << 20;
@@ -85,7 +85,7 @@ pub fn encode_all<'py>(
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
-    // Existing encodings take memory themselves, so memory for the objects is checked again.
+    // The encodings now take memory, so check again that the objects fit.
     ask_for(encodings.saturating_mul(State::MEMORY)).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
         let state = State::new(encoded, tokenizer.clone(), given, add_special_tokens, length);
@@ -140,8 +140,8 @@ impl PyTokenizer {
     ///     input: Texts, or tuples of two texts; with ``is_pretokenized``, lists of words.
     ///     is_pretokenized: Whether sequences are lists of words.
     ///     add_special_tokens: Whether the post-processor adds its tokens.
-    ///     num_threads: The maximum number of threads; None for one per core. Threads end with
-    ///         the call. A small batch uses one.
+    ///     num_threads: The maximum number of threads; None for one per core. Threads end with the
+    ///         call. A small batch uses one thread.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, *, num_threads=None))]
     fn encode_batch<'py>(
         slf: &Bound<'_, Self>,

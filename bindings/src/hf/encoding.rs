@@ -22,7 +22,7 @@ use crate::{buffer_pool, int_cache};
 /// The ids of one or two texts, with their fields.
 ///
 /// Tokens, offsets, words and overflow are computed on first use.
-// Creating Python objects can run any code, including other threads, so the lock is never held
+// Creating Python objects can run arbitrary code and other threads, so the lock is never held
 // meanwhile.
 #[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
 pub struct HfEncoding {
@@ -201,7 +201,7 @@ impl HfEncoding {
         self.word_ids(py)
     }
 
-    /// The class for `isinstance`: if `tokenizers` is imported, its class of this name.
+    /// The class for `isinstance`: the class of the same name in `tokenizers`, if imported.
     #[getter(__class__)]
     fn shown_class<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();

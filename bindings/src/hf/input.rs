@@ -11,12 +11,12 @@ use crate::objects::collected;
 use crate::rows;
 use crate::text::{self, Utf8};
 
-/// Treatment of surrogates, which UTF-8 cannot encode.
+/// What to do with surrogates, which UTF-8 cannot encode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Surrogates {
     /// Raises `TypeError`, like `tokenizers`.
     Refused,
-    /// Joins pairs and replaces lone surrogates by U+FFFD, like `Encoding.encode`.
+    /// Joins pairs and replaces lone surrogates with U+FFFD, like `Encoding.encode`.
     Repaired,
     /// Raises `ValueError`, since repaired text has no offsets.
     WithoutOffsets,
@@ -71,7 +71,7 @@ impl GivenInput {
             Ok(first) => return Ok(Self { first, second: None, surrogates }),
             Err(problem) => problem,
         };
-        // Malformed words are not a pair of texts.
+        // Malformed words must not pass for a pair of texts.
         let is_pair =
             |first: &Bound<'_, PyAny>| !is_pretokenized || !first.is_instance_of::<PyString>();
         match pair(item).filter(|(first, _)| is_pair(first)) {
@@ -181,7 +181,7 @@ const SHORT_WORD: usize = 64;
 
 fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String>> {
     let items = items(item).map_err(|_| text::not_a_text("each word of a list", item))?;
-    // Short words take many small allocations, so the sum is checked first.
+    // Short words are many small allocations, so check their total size first.
     let count = item.len().unwrap_or(0);
     ask_for(count.saturating_mul(SHORT_WORD)).or_raise()?;
     let words = items.map(|word| {

@@ -26,9 +26,9 @@ impl PyTokenizer {
     /// Enables truncation.
     ///
     /// Args:
-    ///     max_length: The maximum number of tokens, including those of the post-processor.
-    ///     stride: The number of tokens that consecutive parts of the overflow share.
-    ///     strategy: The sequence of a pair to truncate: ``"longest_first"``, ``"only_first"`` or
+    ///     max_length: The maximum number of tokens, including tokens of the post-processor.
+    ///     stride: The number of tokens that consecutive parts of the overflow share. strategy:
+    ///     Which sequence of a pair to truncate: ``"longest_first"``, ``"only_first"`` or
     ///         ``"only_second"``.
     ///     direction: The side to truncate: ``"right"`` or ``"left"``.
     ///
@@ -144,8 +144,8 @@ impl PyTokenizer {
 
 #[pymethods]
 impl PyPipeline {
-    /// Whether abilities omit added tokens that the model makes of ordinary text; `encode` keeps
-    /// them.
+    /// Whether abilities avoid added tokens that the model produces from ordinary text; `encode`
+    /// keeps these.
     #[getter]
     fn _keeps_out_control(slf: &Bound<'_, Self>) -> PyResult<bool> {
         Ok(Self::tokenizer(slf)?.keeps_out_control())

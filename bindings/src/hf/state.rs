@@ -1,5 +1,5 @@
 //! Lazy fields of an [`super::encoding::HfEncoding`]: the fields computed so far, and the input
-//! from which to compute the others.
+//! from which to compute the rest.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Source {
     path: Vec<usize>,
 }
 
-/// An input and the arguments it was encoded with, to encode it again with more fields.
+/// An input and the arguments with which it was encoded, to encode it again with more fields.
 pub struct Origin {
     tokenizer: Arc<Pipeline>,
     given: GivenInput,
@@ -55,7 +55,7 @@ struct Row {
     origin: Origin,
     /// Part that truncation cut off, from which to make the overflow.
     cut_off: CutOff,
-    /// Encoding with details, without overflow.
+    /// Encoding with details but without overflow.
     detailed: OnceBox<Encoding>,
     /// Encoding with details and overflow.
     whole: OnceBox<Encoding>,

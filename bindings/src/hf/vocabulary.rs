@@ -57,7 +57,7 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
             tokens.repr()?
         )));
     }
-    // Tokens take many small allocations, so the sum is checked first.
+    // Tokens are many small allocations, so check their total size first.
     let count = tokens.cast::<PyList>().map_or(0, |tokens| tokens.len());
     ask_for(count.saturating_mul(TOKEN)).or_raise()?;
     items(tokens)?.map(|token| added_token(&token?, special)).collect()
@@ -87,7 +87,7 @@ impl PyTokenizer {
         with_added_tokens: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let tokenizer = Self::tokenizer(slf)?;
-        // Tokens take many small allocations, so the sum is checked first.
+        // Tokens are many small allocations, so check their total size first.
         ask_for(tokenizer.vocab_size(true).saturating_mul(TOKEN)).or_raise()?;
         let vocab = new_dict(py)?;
         for (token, id) in tokenizer.vocab(with_added_tokens) {

@@ -1,9 +1,9 @@
 //! Encodes texts that grow or change a little at a time, at the cost of the changes.
 //!
-//! The ids of a text are kept together with *checkpoints*: positions where it can be cut without
-//! changing an id, as long as the text up to a second position, shortly after the first, stays the
-//! same. When another text comes, encoding resumes at the last checkpoint within the beginning that
-//! both texts share.
+//! The ids of a text are kept together with *checkpoints*: positions where the text can be cut
+//! without changing an id, as long as the text up to a second position, shortly after the first,
+//! stays the same. For the next text, encoding resumes at the last checkpoint within the common
+//! prefix of both texts.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,10 +32,10 @@ pub struct Conversation {
     raw: Option<Raw>,
     /// True if `fixed` was found in the text; false if the caller gave segments.
     is_searched: bool,
-    /// The end of the prompt of segments, if the text came from one.
+    /// The end of the prompt, if the text came from segments.
     end: End,
     /// The first half of a surrogate pair at the end of the text, where the text has U+FFFD. For
-    /// callers whose strings may hold surrogates.
+    /// callers whose strings may contain surrogates.
     pub half: Option<u32>,
 }
 
@@ -52,7 +52,8 @@ struct Checkpoint {
 }
 
 /// A text before normalization, with pairs `(position, position in the normalized text)` where both
-/// can be cut: the parts normalize to each other, and a character starts a normalization run there.
+/// texts can be cut: the parts normalize to their counterparts, and a normalization run starts
+/// there.
 #[derive(Debug, Clone, Default)]
 struct Raw {
     text: String,
@@ -104,7 +105,7 @@ impl Conversation {
 
     /// Replaces the text with `text`, with the special tokens of `request`.
     ///
-    /// Returns how many ids stayed. An error changes nothing.
+    /// Returns how many ids are unchanged. On error, the conversation is unchanged.
     pub fn update_text(
         &mut self,
         pipeline: &Pipeline,
@@ -126,9 +127,9 @@ impl Conversation {
         Ok(kept)
     }
 
-    /// Appends `more` to a text, as [`Conversation::update_text`] with both would, at the cost of
-    /// `more`. The first character beyond U+FFFF may come as `pair`, if its first half is the U+FFFD
-    /// that the text ends with.
+    /// Appends `more` to a text, with the result of [`Conversation::update_text`] for the whole, at
+    /// the cost of `more`. `pair` is a character beyond U+FFFF whose first half the text ends with,
+    /// as U+FFFD.
     pub fn append_text(
         &mut self,
         pipeline: &Pipeline,
@@ -139,7 +140,7 @@ impl Conversation {
         let half = pair.map_or(0, |_| char::REPLACEMENT_CHARACTER.len_utf8());
         let end = self.text.len() - half;
         let form = pipeline.normalization();
-        // The form of a text does not depend on whether the text before the call was normalized.
+        // The form depends only on the text, not on whether earlier text was normalized.
         let start = match form {
             Normalization::None => end,
             _ => last_stretch(&self.text[..end]),
@@ -182,7 +183,7 @@ impl Conversation {
         let known = if self.is_searched { same } else { 0 };
         let special = pipeline.special_tokens()?;
         let kept = self.apply(pipeline, same, tail, |text, earlier| {
-            // A new name ends after the known bytes.
+            // New names end after the known bytes.
             let from = known.saturating_sub(request.longest_disallowed(special));
             request.check(special, &text[floor(text, from)..])?;
             let earlier = if known == 0 { &[] } else { earlier };
@@ -215,7 +216,7 @@ impl Conversation {
         self.replace_prompt(pipeline, prompt, self.end.at, self.end.fixed)
     }
 
-    /// Replaces the text from byte `start` on, and the fixed positions but the first `before`.
+    /// Replaces the text from byte `start` on, and all fixed positions after the first `before`.
     fn replace_prompt(
         &mut self,
         pipeline: &Pipeline,
@@ -254,7 +255,7 @@ impl Conversation {
     }
 
     /// Replaces the text after the first `same` bytes with `tail`. `find` returns how many fixed
-    /// positions stay, and the positions after them.
+    /// positions to keep, and the positions after them.
     fn apply(
         &mut self,
         pipeline: &Pipeline,
@@ -396,8 +397,8 @@ pub(crate) fn normalize_runs(
 }
 
 impl Raw {
-    /// Normalizes a text. Reuses the normalization `normal_before` of `before` as far as the texts
-    /// agree.
+    /// Normalizes a text. Reuses the normalization `normal_before` of `before` up to the first
+    /// difference.
     fn of(
         text: &str,
         normalization: Normalization,
@@ -450,7 +451,7 @@ pub fn stable_prefix(
     Ok((ids, original))
 }
 
-/// Appends the ids of a prompt that no later text can change. `text` is normalized.
+/// Appends the leading ids of a prompt that no later text can change. `text` is normalized.
 pub(crate) fn stable_ids(
     pipeline: &Pipeline,
     text: &str,
@@ -463,7 +464,7 @@ pub(crate) fn stable_ids(
     encode_from(pipeline, &text[..end], fixed.iter(), Checkpoint::default(), ids, &mut Vec::new())
 }
 
-/// Returns the number of bytes that two texts share at their start, down to a character boundary.
+/// Returns the length in bytes of the longest common prefix that ends at a character boundary.
 fn common_prefix(one: &str, other: &str) -> usize {
     const BLOCK: usize = 256;
     let (a, b) = (one.as_bytes(), other.as_bytes());

@@ -29,8 +29,8 @@ const SHOWN: usize = 60;
 pub struct Healed {
     /// The ids of the prompt that no later text can change.
     pub ids: Vec<u32>,
-    /// The bytes that the next tokens must begin with. The first list is the end of the prompt; in
-    /// the other lists, the text that follows changes the prompt's last character.
+    /// The bytes that the next tokens must begin with. The first alternative is the end of the
+    /// prompt; in the others, later text changes the prompt's last character.
     pub rests: Rests,
 }
 
@@ -60,7 +60,7 @@ impl Healed {
     }
 }
 
-/// Heals a text. `part` holds the first bytes of the character after it.
+/// Heals a text. `part` has the first bytes of an incomplete last character.
 ///
 /// Fails if the tokens do not decode to the text, as under a normalizer that removes accents.
 pub fn heal(pipeline: &Pipeline, text: &str, part: &[u8], request: &Request) -> Result<Healed> {
@@ -88,7 +88,7 @@ pub fn heal_prompt(pipeline: &Pipeline, prompt: Prompt) -> Result<Healed> {
     healed(pipeline, all, &stable, &[])
 }
 
-/// Heals a prompt with these ids. The first `stable` ids stay.
+/// Heals a prompt with these ids, of which the ids in `stable` cannot change.
 fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> Result<Healed> {
     let table = pipeline.token_table()?;
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
@@ -96,8 +96,8 @@ fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -
     let known = special.map_or(known, |last| known + last + 1);
     let last = special.filter(|_| known == ids.len()).and_then(|_| ids.last().copied());
     pipeline.check_end(last, !part.is_empty())?;
-    // The bytes of the tokens, not of the text: in tokens U+2581 is a space, and a normalizer may
-    // know other characters than ours.
+    // Takes the bytes of the tokens instead of the text: in tokens, U+2581 is a space, and a
+    // normalizer may be of another Unicode version.
     let mut rest = Vec::new();
     for &id in &ids[known..] {
         rest.extend_from_slice(table.get(id));
@@ -107,7 +107,7 @@ fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -
 }
 
 /// Returns the bytes that the next tokens must begin with, for a text that ends with `rest` and
-/// `part`, the first bytes of another character. `is_first` is true if no id comes before `rest`.
+/// `part`, the first bytes of another character. `is_first` is true if no id precedes `rest`.
 fn rests(pipeline: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) -> Result<Rests> {
     let is_nfc = pipeline.token_form()? == Normalization::Nfc;
     let mut changes = Vec::new();
@@ -156,7 +156,7 @@ fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
     for base in bases {
         let mut block = None;
         for new in std::iter::once(base).chain(tables.composed_from(base)) {
-            // For the 11,172 Hangul syllables all bytes but the last decide, up to the first
+            // Of the 11,172 Hangul syllables, compare all bytes except the last, up to the first
             // difference.
             let is_syllable = ('\u{ac00}'..'\u{d7a4}').contains(&new);
             if is_syllable && block.replace(new as u32 / 64) == Some(new as u32 / 64)
@@ -252,7 +252,7 @@ fn add_changed(
     let size = followed.len();
     for composed in tables.composed_from(starter) {
         followed.truncate(size);
-        // A composed character has three marks at most.
+        // A composed character has at most three marks.
         followed.reserve(4 * 3);
         let mut count = 0;
         decompose_canonical(composed, |mark| {
@@ -321,8 +321,8 @@ struct Tables {
     /// The first character of the decomposition of each composed NFC character, and the composed
     /// character, sorted.
     composed: Vec<(char, char)>,
-    /// Characters that normalization may replace, alone or with a mark after them, with the first
-    /// character of their decomposition, sorted.
+    /// Characters that normalization may replace, on their own or before a mark, and the first
+    /// character of each decomposition, sorted.
     replaced: Vec<(char, char)>,
 }
 
@@ -371,7 +371,7 @@ fn first_of(character: char) -> char {
 }
 
 impl Pipeline {
-    /// Returns why the bytes of tokens may differ from the normalized text.
+    /// Returns the reason why the bytes of tokens may differ from the normalized text, if they may.
     fn why_other_bytes(&self) -> Option<String> {
         let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
         let makes_bytes = is_byte_level || self.byte_runs().is_some();
@@ -381,8 +381,8 @@ impl Pipeline {
         at_random.or_else(of_model).or_else(|| (!makes_bytes).then(|| LOST.into()))
     }
 
-    /// Returns whether the token of a space spells a space. Without the token '\u{2581}', a space
-    /// may become the bytes of that character.
+    /// Returns true if a space is encoded as a token that decodes to a space. Without the token
+    /// '\u{2581}', a space may become the bytes of that character.
     fn spells_spaces(&self) -> Result<bool> {
         if self.byte_runs().is_none() || self.model().token_to_id("\u{2581}").is_some() {
             return Ok(true);
@@ -413,7 +413,7 @@ impl Pipeline {
         self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
     }
 
-    /// Fails if the tokens of a prompt may spell other bytes than its text.
+    /// Fails if the tokens of a prompt may have other bytes than its text.
     pub(crate) fn check_text(&self, text: &str) -> Result<()> {
         let has_name = || text.contains("<0x") || text.ends_with('<') || text.ends_with("<0");
         if self.byte_runs().is_some() && self.model().finds_byte_names() && has_name() {
@@ -443,8 +443,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the combining class of a character in the tables of [`Pipeline::token_form`],
-    /// possibly of another Unicode version.
+    /// Returns the combining class of a character in the tables of [`Pipeline::token_form`], which
+    /// may be of another Unicode version.
     pub fn mark_class(&self, character: char) -> u8 {
         match self.direct() {
             Some(_) => unicode_normalization::char::canonical_combining_class(character),

@@ -12,8 +12,8 @@ use crate::stream_pool::is_incomplete;
 const BROKEN: &str = "\u{fffd}";
 
 /// Decodes `ids`, at the beginning of a text if `is_first`, or else as its continuation. Returns
-/// the bytes of the text, and where the bytes of each id start. They are UTF-8 if the pipeline has
-/// [byte runs](Pipeline::byte_runs).
+/// the bytes of the text, and where the bytes of each id start. The bytes are UTF-8 if the pipeline
+/// has [byte runs](Pipeline::byte_runs).
 pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>, Vec<usize>)> {
     let (bytes, starts) = match is_first {
         true => pipeline.decode_with_starts(ids)?,
@@ -58,7 +58,7 @@ pub fn decode_from(
     Ok(bytes)
 }
 
-/// Returns how many of the first ids have text that no later id changes.
+/// Returns how many leading ids have text that no later id can change.
 pub fn settled(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     let Some(runs) = pipeline.byte_runs() else { return Ok(ids.len()) };
     let mut open = ids.len();
@@ -74,7 +74,7 @@ pub fn settled(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     Ok(open + starts.partition_point(|&start| start < end))
 }
 
-/// The length of the run that begins `ids`.
+/// Returns the length of the run at the start of `ids`.
 fn run_length(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     let mut length = 0;
     while length < ids.len() && is_in_run(pipeline, ids[length])? {

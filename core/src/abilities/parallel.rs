@@ -10,14 +10,14 @@ use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::threads::{cores, in_order};
 
-/// Bytes of text that are worth another thread; starting one takes some 20 microseconds.
+/// Bytes of text that justify another thread; starting a thread takes some 20 microseconds.
 const WORTH_A_THREAD: usize = 64 * 1024;
 
-/// The average number of shares per thread: enough that no thread is idle for long at the end.
+/// The average number of shares per thread, enough to keep all threads busy until the end.
 const SHARES_PER_THREAD: usize = 6;
 
 impl Pipeline {
-    /// Appends the ids of a text, as [`Pipeline::encode_text`] does, on up to `threads` threads.
+    /// Appends the ids of a text like [`Pipeline::encode_text`], on up to `threads` threads.
     ///
     /// The text is cut where that changes no id: at special tokens, and at safe cuts. Short texts,
     /// and texts without such a position, are encoded on this thread alone.
@@ -139,8 +139,8 @@ mod tests {
     use crate::test_patterns::PATTERNS;
     use crate::{SpecialTokens, Splitter, Vocabulary};
 
-    /// Returns a pipeline of single bytes and of tokens across every position where a cut could be
-    /// wrong.
+    /// Returns a pipeline with single bytes, and with a token across each position where a cut
+    /// could be wrong.
     fn pipeline(pattern: &str) -> Pipeline {
         let words =
             [" a", "a ", "  ", "'s", "a'", ", ", "的。", "。的", "的的", "|>", "<|", "\n\n", "11"];

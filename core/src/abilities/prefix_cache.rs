@@ -1,15 +1,14 @@
 //! Encodes shared prefixes of prompts once: a tree of blocks of text with their ids.
 //!
 //! A prompt is cut into blocks at positions where its ids can also be cut. The end of a block
-//! depends on nothing before the block, and its ids depend only on its contents. So a path from the
-//! root of the tree is a prefix of prompts, and prompts share the path of their common prefix.
-//! Blocks are found by a hash and compared in full.
+//! depends on nothing before the block, and its ids depend only on its contents. A path from the
+//! root is therefore a prefix of prompts, and prompts with a common prefix share its path. Blocks
+//! are found by a hash and compared in full.
 //!
 //! Blocks are parts of normalized text whose special tokens are known. They end at safe cuts, and
 //! after special tokens. The blocks also form a list, the most recently used first, with parents
 //! before their children.
 //! Memory is bounded by dropping the last blocks.
-//! children. Memory is bounded by dropping the last ones.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -65,7 +64,7 @@ struct Block {
 pub struct Known {
     /// The ids of the part.
     pub ids: Vec<u32>,
-    /// The number of its blocks.
+    /// The number of blocks in the part.
     blocks: usize,
     /// The last block, and its serial number.
     last: Option<(u32, u64)>,
@@ -195,7 +194,7 @@ impl<'a> Plan<'a> {
         Ok(Encoded { ids, ends, known_ids, known })
     }
 
-    /// The text of a block, and its fixed positions.
+    /// Returns the text of a block, and its fixed positions.
     fn contents(&self, block: &Block) -> (&str, &[Fixed]) {
         (&self.text[block.text.clone()], &self.fixed[block.fixed.clone()])
     }
@@ -222,7 +221,7 @@ fn next_block(
 }
 
 /// Returns the end of the block at byte `start`: a byte offset, the number of fixed positions
-/// before it, and false if only the text ends there.
+/// before it, and false if the block ends only because the text does.
 fn block_end(
     pipeline: &Pipeline,
     text: &str,
@@ -245,7 +244,7 @@ fn block_end(
         position = next.end;
         index += 1;
         given += size_of_val(next.ids.as_slice());
-        // A special token that takes the spaces around it may cover the next one.
+        // A special token that includes the spaces around it may reach the next special token.
         let covers = fixed.get(index).is_some_and(|after| after.start < position);
         if !covers && position - start + given >= LEAST {
             return (position, index, true);
@@ -307,7 +306,7 @@ impl PrefixCache {
         *self = Self { seeds, serial, stats, ..Self::new(max_memory) };
     }
 
-    /// Finds the longest known beginning of a prompt.
+    /// Finds the longest cached prefix of a prompt.
     pub fn find(&mut self, plan: &Plan<'_>) -> Result<Known> {
         let mut path = Vec::new();
         let mut count = 0;
@@ -333,7 +332,7 @@ impl PrefixCache {
         Ok(Known { ids, blocks: path.len(), last })
     }
 
-    /// Keeps the blocks of a prompt that [`PrefixCache::find`] did not know, as far as they fit.
+    /// Adds the blocks of a prompt that [`PrefixCache::find`] did not find, as far as they fit.
     pub fn insert(&mut self, plan: &Plan<'_>, encoded: &Encoded) {
         self.stats.prompts += 1;
         self.stats.ids += encoded.ids.len() as u64;
@@ -346,7 +345,7 @@ impl PrefixCache {
             {
                 last
             }
-            // The block was dropped meanwhile.
+            // The parent block was dropped meanwhile.
             Some(_) => return,
         };
         for (block, &end) in plan.blocks[encoded.known.blocks..].iter().zip(&encoded.ends) {
@@ -403,7 +402,7 @@ impl PrefixCache {
         Some(index)
     }
 
-    /// Drops the least recently used block. Its children come after it in the list, so it has none.
+    /// Drops the least recently used block. The last in the list, so it has no children.
     fn evict(&mut self) {
         let last = self.last;
         self.unlink(last);

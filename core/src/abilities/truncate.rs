@@ -1,12 +1,12 @@
 //! Truncates text to a number of tokens, and cuts text into chunks.
 //!
 //! Text is cut only where a token of its encoding ends. Patterns look at the text around a piece,
-//! so a part may have other tokens alone than within the text. Each part is therefore encoded
-//! alone, and a shorter part is tried if it has too many tokens.
+//! so a part encoded on its own may have other tokens than within the text. Each part is therefore
+//! encoded on its own, and a shorter part is tried if there are too many tokens.
 //!
 //! Only the part of a long text near the cut is read, up to a position where the tokens before and
-//! after are independent. Runs without such a position (a ruler, a very long word) are read a
-//! little further than needed; characters that normalization may join are read whole.
+//! after are independent. In runs without such a position (a ruler, a very long word), some more
+//! text than needed is read; characters that normalization may join are read as a whole.
 
 use std::ops::Range;
 
@@ -20,12 +20,12 @@ use crate::request::Request;
 /// Number of candidates to try before halving the token budget.
 const TRIES: usize = 4;
 
-/// Number of token ends next to the limit to examine. If none is between two characters, the next
-/// attempt examines this many times more.
+/// Number of token ends next to the limit to examine. If none of them is between two characters,
+/// the next attempt examines this many times more.
 const NEAR: usize = 256;
 
-/// Number of bytes to read beyond those needed if no piece is certain to end there: the tokens of a
-/// long piece depend on their neighbors only.
+/// Number of extra bytes to read if no piece is certain to end after the needed bytes: the tokens
+/// of a long piece depend only on nearby text.
 const MARGIN: usize = 256;
 
 /// Number of bytes to search backwards for the certain end of a piece.
@@ -67,8 +67,8 @@ impl Pipeline {
     }
 
     /// Cuts `text` into chunks that end where tokens of `text` end and that encode to at most
-    /// `max_tokens` tokens each. Each begins with up to `overlap` tokens from the end of the chunk
-    /// before; `overlap` must be smaller than `max_tokens`.
+    /// `max_tokens` tokens each. Each chunk begins with up to `overlap` tokens from the end of the
+    /// previous chunk; `overlap` must be smaller than `max_tokens`.
     ///
     /// Cuts between two token ends only where the characters there do not fit into one chunk. Fails
     /// with [`Error::ChunkTooSmall`] if one character does not fit.
@@ -95,7 +95,7 @@ struct Cut {
 struct Cutter<'a> {
     pipeline: &'a Pipeline,
     text: &'a str,
-    /// Whether the text ends where `text` does.
+    /// Whether `text` is the whole text.
     is_all: bool,
     /// A request that disallows nothing: the caller has checked the text.
     request: Request,
@@ -166,7 +166,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Returns the first of `cuts` for which the part of the text has at most `max_tokens` tokens.
-    /// Tries a few cuts; each attempt has fewer tokens by the excess of the last.
+    /// Tries a few cuts; each attempt lowers the number of tokens by the excess of the last.
     fn first_that_fits(
         &self,
         mut cuts: impl Iterator<Item = Cut>,
@@ -260,8 +260,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns how far to read for the tokens of the first `size` bytes, and up to where these are
-    /// the tokens of the whole text. The last character of a proper part is not examined.
+    /// Returns how far to read for the tokens of the first `size` bytes, and where the tokens cease
+    /// to equal those of the whole text. The last character of a proper part is not examined.
     fn beginning(&self, size: usize) -> (usize, usize) {
         let all = self.text.len();
         let end = ceil(self.text, size.saturating_add(self.margin()));
@@ -279,8 +279,9 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns where to start reading for the tokens of the last `size` bytes, and from where these
-    /// are the tokens of the whole text. The first character of a proper part is not examined.
+    /// Returns where to start reading for the tokens of the last `size` bytes, and where the tokens
+    /// begin to equal those of the whole text. The first character of a proper part is not
+    /// examined.
     fn end(&self, size: usize) -> (usize, usize) {
         let near = floor(self.text, self.text.len().saturating_sub(size));
         for back in LOOK_BACK {
@@ -312,7 +313,7 @@ impl<'a> Cutter<'a> {
         LOOK_BACK.into_iter().find_map(before).unwrap_or(0)
     }
 
-    /// Whether the text before `character` and the text from it on are normalized independently.
+    /// Whether text before `character` and text that begins with it normalize independently.
     fn is_normal_before(&self, character: char) -> bool {
         self.pipeline.normalization() == Normalization::None || starts_stretch(character)
     }
@@ -371,7 +372,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Number of bytes to read first for so many tokens: few, since a token may be one byte.
+/// Number of bytes to read first for this many tokens: few, since a token may be one byte.
 fn first_size(tokens: usize) -> usize {
     tokens.saturating_mul(2).saturating_add(64)
 }
@@ -430,7 +431,7 @@ impl Chunker<'_> {
             let end = cut.unwrap_or(text.len());
             let from = self.cutter.start_for(start.position);
             let (ends, total) = self.cutter.tokens(from..end, 0..usize::MAX)?;
-            // The tokens read so far.
+            // The number of tokens read so far.
             let before = match start.position - from {
                 0 => 0,
                 size => ends.partition_point(|end| end.high <= size),
@@ -507,8 +508,8 @@ impl Chunker<'_> {
         }
     }
 
-    /// Returns the end of a chunk that ends at or before the next cut: after one character, or two,
-    /// or four and so on, as long as they fit.
+    /// Returns the end of a chunk at or before the next cut: tries one character, then two, four
+    /// and so on, as long as they fit.
     fn cut_apart(&self, done: Cut) -> Result<Cut> {
         let Cut { position: start, tokens } = done;
         let following = self.following(done);

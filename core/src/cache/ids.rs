@@ -5,21 +5,21 @@ use bytemuck::{Pod, Zeroable};
 use crate::ablation::Mechanism;
 
 /// The ids of a piece, two in each word; the highest byte of the first id holds their number and
-/// [`RELOCATED`]. More ids are packed, and the number is zero.
+/// [`RELOCATED`]. Longer lists are packed, with zero as their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(super) struct Ids<const W: usize>([u64; W]);
 
 const COUNT_SHIFT: u32 = 24;
 const COUNT_MASK: u64 = 0x3f;
-/// In the newer entry of a set: an entry of the set has been moved to another set.
+/// Flag in the newer entry of a set: another entry of the set was moved to another set.
 const RELOCATED: u64 = 1 << 31;
 /// The bits of a packed id.
 const PACKED_BITS: usize = 20;
 /// The largest packed number. Packed ids are stored plus one, so ids must be smaller.
 const PACKED_MAX: u32 = (1 << PACKED_BITS) - 1;
 
-/// Returns true if a table has room for these ids, and for a count in the first id.
+/// Returns true if the ids fit into an entry, with a count in the first id.
 pub(super) fn is_cacheable(ids: &[u32]) -> bool {
     (1..=Ids::<16>::PACKED).contains(&ids.len()) && ids[0] >> COUNT_SHIFT == 0
 }
@@ -32,7 +32,7 @@ impl<const W: usize> Ids<W> {
     /// The number of ids that fit packed.
     pub(super) const PACKED: usize = (64 * W - 8) / PACKED_BITS;
 
-    /// Stores ids; `None` if there are too many, or if one is too large to pack.
+    /// Stores ids; `None` if there are too many ids, or an id is too large to pack.
     pub(super) fn new(ids: &[u32]) -> Option<Self> {
         debug_assert!(is_cacheable(ids));
         if ids.len() > Self::CAPACITY {
@@ -75,13 +75,13 @@ impl<const W: usize> Ids<W> {
         self.0[0] = self.0[0] & !RELOCATED | if is_relocated { RELOCATED } else { 0 };
     }
 
-    /// Appends the ids to `out`, which has capacity for [`super::MOST_IDS`] more: otherwise running
-    /// out of memory would abort the process. Returns false if there are none.
+    /// Appends the ids to `out`, which must have capacity for [`super::MOST_IDS`] more, because
+    /// running out of memory here would abort the process. Returns false if there are no ids.
     #[inline(always)]
     pub(super) fn append_to(&self, out: &mut Vec<u32>) -> bool {
         out.reserve(Self::CAPACITY);
-        // SAFETY: `out` has capacity for `CAPACITY` more ids, and `write` has initialized those
-        // that it counts.
+        // SAFETY: `out` has capacity for `CAPACITY` more ids, and `write` has initialized as many
+        // as it returned.
         let count = unsafe {
             let count = self.write(out.as_mut_ptr().add(out.len()));
             out.set_len(out.len() + count);

@@ -7,8 +7,8 @@ pub(crate) const MEDIUM: usize = 31;
 /// Maximum number of bytes of a piece with a [`LongKey`].
 pub(crate) const LONG: usize = 127;
 
-/// The key of a piece in a table of longer pieces: its bytes, zeros, and the number of bytes in the
-/// last byte. The last byte is zero for a piece whose ids do not fit into its home table.
+/// The key of a piece in a table of longer pieces: its bytes, zeros, and their number as the last
+/// byte. The last byte is zero if the ids of the piece do not fit into its home table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PaddedKey<const W: usize>([u64; W]);
 
@@ -22,7 +22,7 @@ impl MediumKey {
         debug_assert!((SHORT + 1..=MEDIUM).contains(&piece.len()));
         let mut block = [0; 32];
         block[..16].copy_from_slice(&piece[..16]);
-        // The last 16 bytes, except those that are among the first.
+        // The last 16 bytes, except bytes that are also among the first 16.
         let last: [u8; 16] = piece[piece.len() - 16..].try_into().expect("16 bytes");
         let rest = u128::from_le_bytes(last).unbounded_shr(8 * (32 - piece.len()) as u32);
         block[16..].copy_from_slice(&rest.to_le_bytes());
@@ -62,7 +62,7 @@ pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
     debug_assert!(piece.len() > SHORT);
     let [first, inner @ .., last, end] = piece else { return None };
     let what = if is_repeated(inner, 1) {
-        // Above any character, to distinguish the two kinds.
+        // Larger than any character, to distinguish the two kinds.
         1 << 32 | u64::from(u32::from_le_bytes([*first, inner[0], *last, *end]))
     } else {
         let width = match first {
@@ -107,7 +107,7 @@ mod tests {
         for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
             pieces.extend((16..40).map(|count| character.repeat(count).into_bytes()));
         }
-        // The repeated byte and the other bytes form a character here.
+        // Here the repeated byte and the other bytes form characters.
         for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
             let mut block = [0; 4];
             block[..character.len()].copy_from_slice(character.as_bytes());

@@ -66,8 +66,8 @@ impl Cache {
         key.append(self, out)
     }
 
-    /// Caches the ids of the piece with this key, which must not be cached yet. Ignores pieces with
-    /// more than 50 ids, and a first id of more than 24 bits.
+    /// Caches the ids of the piece with this key, which must not be cached yet. Ignores a piece
+    /// with more than 50 ids, or with a first id of more than 24 bits.
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: impl CacheKey, ids: &[u32]) {
         if is_cacheable(ids) {
@@ -85,8 +85,8 @@ impl Cache {
         self.long.view().prefetch(key.words(), self.seeds)
     }
 
-    /// Prefetches the memory that [`Cache::append`] and [`Cache::insert`] read outside the home set
-    /// of the key, which is in the processor's cache already.
+    /// Prefetches the memory that [`Cache::append`] and [`Cache::insert`] read apart from the key's
+    /// home set, which is already in the processor's cache.
     #[inline(always)]
     pub(crate) fn prefetch_alternatives(&self, key: Key, home: SetIndex) {
         self.short.view().prefetch_alternatives(home, key, self.seeds);
@@ -179,8 +179,8 @@ impl ShortPieces<'_> {
         self.table.prefetch(key, self.seeds)
     }
 
-    /// Appends the ids of pieces, up to the first unknown piece. `place` returns the key and the
-    /// set of a piece. Returns the number of known pieces.
+    /// Appends the ids of pieces up to the first piece that is not cached, and returns the number
+    /// of pieces before it. `place` returns the key and the set of a piece.
     #[inline(always)]
     pub(crate) fn append_known<T>(
         self,

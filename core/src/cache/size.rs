@@ -1,4 +1,4 @@
-//! The size of a cache, and its spelling, as in `64MiB`.
+//! The size of a cache, and how to parse and print it: `64MiB`.
 
 use crate::error::{Error, Result};
 
@@ -28,12 +28,12 @@ impl CacheSize {
         self.0
     }
 
-    /// Returns the bytes of the table of short pieces: half of all.
+    /// Returns the bytes of the table of short pieces: half of the cache.
     pub(super) fn short(self) -> usize {
         self.0 / 2
     }
 
-    /// Returns the bytes of each of the two tables of longer pieces: a quarter.
+    /// Returns the bytes of each of the two tables of longer pieces: a quarter of the cache.
     pub(super) fn longer(self) -> usize {
         self.0 / 4
     }

@@ -23,14 +23,14 @@ impl<const W: usize> Entry<W> {
     }
 }
 
-/// Two entries, the newer one first. The second may be a relocated entry: one that was evicted from
-/// its home, the set that its key hashes to.
+/// Two entries, the newer one first. The second may be a relocated entry, evicted from its home:
+/// the set to which its key hashes.
 type Set<const W: usize> = [Entry<W>; 2];
 
-/// The bytes of memory that a processor fetches at once.
+/// The size in bytes of a cache line.
 const LINE: usize = 64;
 
-/// A hash table of sets; their number is a power of two.
+/// A hash table of sets, whose number is a power of two.
 #[derive(Debug)]
 pub(super) struct Table<const W: usize> {
     memory: Zeroed,
@@ -63,7 +63,7 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// Inserts the ids of the piece with this key. If they are too many, marks the entry as
+    /// Inserts the ids of the piece with this key. If there are too many ids, marks the entry as
     /// elsewhere and returns false.
     pub(super) fn insert(&mut self, key: [u64; W], seeds: [u64; 2], ids: &[u32]) -> bool {
         let fitting = Ids::new(ids);
@@ -71,9 +71,9 @@ impl<const W: usize> Table<W> {
         fitting.is_some()
     }
 
-    /// Puts an entry first in its home, which evicts the older of the two there. The evicted entry
-    /// moves to the second slot of another set if that slot is empty or holds a relocated entry, and
-    /// is lost otherwise. An evicted entry that was relocated before is lost.
+    /// Puts an entry first in its home, which evicts the older of the two entries there. The
+    /// evicted entry moves to the second slot of another set if that slot is empty or has a
+    /// relocated entry, and is lost otherwise. An evicted entry that was relocated before is lost.
     fn put(&mut self, mut entry: Entry<W>, seeds: [u64; 2]) {
         let sets = self.sets_mut();
         let count = sets.len();
@@ -135,13 +135,13 @@ pub(super) fn hash<const W: usize>(key: [u64; W], seeds: [u64; 2]) -> u64 {
     pairs.iter().fold(0, |hash, &[a, b]| hash16([a ^ hash, b], seeds))
 }
 
-/// Returns the home of an entry, one of `count` sets.
+/// Returns the home of an entry among `count` sets.
 #[inline(always)]
 pub(super) fn home<const W: usize>(hash: u64, count: usize) -> usize {
     SetIndex::of(hash).below(count * size_of::<Set<W>>()) / size_of::<Set<W>>()
 }
 
-/// Returns the two neighboring sets, of `count`, that an entry may be relocated to.
+/// Returns the two neighboring sets, among `count`, to which an entry may be relocated.
 #[inline(always)]
 pub(super) fn alternatives(hash: u64, count: usize) -> [usize; 2] {
     let other = (hash >> 40) as usize & (count - 1);
@@ -169,7 +169,7 @@ impl SetIndex {
 /// A view of a table for looking up many pieces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a, const W: usize> {
-    /// At least two sets; their number is a power of two.
+    /// The sets: at least two, and a power of two.
     sets: &'a [Set<W>],
     /// The mask of the byte offset of a set.
     mask: usize,
@@ -185,8 +185,8 @@ impl<'a, const W: usize> View<'a, W> {
         index
     }
 
-    /// Prefetches the memory that [`Table::append`] and [`Table::insert`] read outside the home set
-    /// of the key, which is in the processor's cache already.
+    /// Prefetches the memory that [`Table::append`] and [`Table::insert`] read apart from the key's
+    /// home set, which is already in the processor's cache.
     #[inline(always)]
     pub(super) fn prefetch_alternatives(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
         let prefetch_for = |key| {
@@ -198,7 +198,7 @@ impl<'a, const W: usize> View<'a, W> {
         if newer.ids.is_relocated() {
             prefetch_for(key);
         }
-        // The sets that the older entry would be relocated to.
+        // The sets to which the older entry would be relocated.
         if !older.is_empty() {
             prefetch_for(older.key);
         }
@@ -209,8 +209,8 @@ impl<'a, const W: usize> View<'a, W> {
         const { assert!(size_of::<Set<W>>().is_power_of_two()) }
         debug_assert_eq!(self.mask, size_of_val(self.sets) - size_of::<Set<W>>());
         debug_assert!(self.sets.len().is_power_of_two());
-        // SAFETY: the number of sets and the size of one are powers of two, so the masked bits are
-        // a multiple of that size, at most the offset of the last set.
+        // SAFETY: the number of sets and the size of a set are powers of two, so the masked bits
+        // are a multiple of that size, at most the offset of the last set.
         unsafe { &*self.sets.as_ptr().byte_add(index as usize & self.mask) }
     }
 

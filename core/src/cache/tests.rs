@@ -3,7 +3,7 @@ use super::{Cache, CacheSize, LongKey, MediumKey, run_key};
 use crate::hash::{FIXED_SEEDS, fold};
 use crate::vocabulary::key;
 
-/// Returns seeds that look random and are the same in every run.
+/// Returns pseudorandom seeds that are the same in every run.
 fn seeds(number: u64) -> [u64; 2] {
     FIXED_SEEDS.map(|seed| fold(seed ^ number, 0x9e37_79b9_7f4a_7c15))
 }
@@ -45,7 +45,7 @@ fn ids_come_back_or_are_unknown() {
     }
 }
 
-/// Returns five numbers whose keys have the same home, each with other sets to be relocated to.
+/// Returns five numbers whose keys have the same home, each with different sets for relocation.
 fn of_one_set<const W: usize>(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32> {
     let mut by_set = std::collections::HashMap::<usize, Vec<u32>>::new();
     for i in 0.. {
@@ -62,8 +62,8 @@ fn of_one_set<const W: usize>(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32
     unreachable!("there are numbers enough for every set")
 }
 
-/// A set has two entries. Evicted pieces are found at their relocated positions, repeatedly, with
-/// the right ids, and so are the pieces that evicted them. In caches of every size.
+/// A set has two entries. In caches of every size, evicted pieces are found repeatedly at their
+/// relocated positions, with the right ids, and so are the pieces that evicted them.
 #[test]
 fn evicted_pieces_come_back() {
     for size in [CacheSize::MIN, CacheSize::DEFAULT, CacheSize::new(1 << 25).expect("a size")] {
@@ -117,7 +117,7 @@ fn relocated_entries_evict_nothing_at_home() {
     assert!(!cache.append(short(own[0]), &mut vec![]));
 }
 
-/// Caches half as many pieces as entries. In sets of two without relocation 90 % would stay.
+/// Caches half as many pieces as entries. Without relocation, 90 % would stay in sets of two.
 #[test]
 fn a_cache_keeps_most_of_what_it_has_room_for() {
     const SEEDS: u64 = 20;
@@ -150,7 +150,7 @@ fn ids_that_need_more_bits_are_not_kept() {
         cache.insert(key, &ids);
         assert!(!cache.append(key, &mut vec![]));
     }
-    // The count is in the first id, and the most ids have less room each.
+    // The count takes bits of the first id, and many ids leave less room for each.
     for count in 1..60 {
         for (byte, large, most) in [
             (b'=', (1 << 20) - 2, 50),

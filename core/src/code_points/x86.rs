@@ -7,7 +7,7 @@ use super::Unit;
 use crate::error::Result;
 use crate::memory::reserve_text;
 
-/// Number of units written at once, in general and if all are ASCII.
+/// Number of units written at once: in general, and if all units are ASCII.
 const BLOCK: usize = 16;
 const STRETCH: usize = 64;
 /// Buffer for a block as UTF-8.

@@ -1,4 +1,4 @@
-//! Added tokens: names that are searched for before all other steps.
+//! Added tokens: names to search for before all other steps.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -30,10 +30,10 @@ pub struct AddedToken {
     pub special: bool,
 }
 
-/// Takes the parts of a text: added tokens with their ids, and the text between them.
+/// Receives the parts of a text: added tokens with their ids, and the text between tokens.
 pub(crate) type Stretches<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
 
-/// Number of copies of a token's content while it is added, and its other memory in bytes.
+/// Number of copies of a token's content while it is added, and its other memory use in bytes.
 const COPIES: usize = 6;
 const TOKEN: usize = 512;
 
@@ -41,13 +41,13 @@ const TOKEN: usize = 512;
 pub(crate) struct AddedTokens {
     ids: HashMap<String, u32>,
     tokens: HashMap<u32, AddedToken>,
-    /// Names that were ever special; decoding decides by name.
+    /// Names that have ever been special: decoding skips tokens by name.
     special: HashSet<String>,
     /// Normalized forms of tokens, if they differ from the content.
     normal_forms: HashMap<u32, String>,
     raw: Searcher,
     normalized: Searcher,
-    /// Pairs inside the names of `normalized`; `None` if tokens depend on adjacent text.
+    /// Pairs of characters in the names of `normalized`; `None` if tokens depend on adjacent text.
     inside: Option<Arc<Inside>>,
     /// Whether special tokens in texts are ordinary text.
     pub(crate) encode_special: bool,
@@ -80,7 +80,7 @@ impl Inside {
 struct Searcher(Option<Arc<Names>>);
 
 impl Searcher {
-    /// `path` returns the path in the file of the token with an id.
+    /// Builds a searcher. `path` returns the path in the file of the token with an id.
     fn new(mut tokens: Vec<(&str, u32)>, path: impl Fn(u32) -> String) -> Result<Self> {
         if tokens.is_empty() {
             return Ok(Self(None));
@@ -134,7 +134,7 @@ impl AddedTokens {
         self.special.contains(text)
     }
 
-    /// Copies these tokens to add others. First checks the sum of the many small allocations.
+    /// Copies these tokens in order to add others. First checks that the copies fit into memory.
     pub(crate) fn copy_for(&self, tokens: &[AddedToken]) -> Result<Self> {
         let all = self.tokens.values().chain(tokens);
         ask_for(all.map(|token| token.content.len() * COPIES + TOKEN).sum())?;
@@ -220,7 +220,7 @@ impl AddedTokens {
                 })
                 .collect()
         };
-        // Files list the tokens by id.
+        // Files list the tokens in order of id.
         let path = |id: u32| {
             let place = self.tokens.keys().filter(|&&other| other < id).count();
             format!("added_tokens[{place}]")
@@ -292,7 +292,7 @@ impl AddedTokens {
     }
 
     /// Calls `found` with the tokens in `part` of a text, normalized or not, that `permits`
-    /// accepts. Whitespace of a token may lie outside the part.
+    /// accepts. The whitespace of a token may lie outside the part.
     pub(crate) fn find_in(
         &self,
         is_normalized: bool,
@@ -329,8 +329,8 @@ impl AddedTokens {
                 return Ok(end);
             }
             if !permits(token) {
-                // As in `tokenizers`, a token that counts as text hides its whole name. A token
-                // that a segment does not allow hides only the first byte, as in encodings.
+                // As in `tokenizers`, a token that counts as text hides all names inside its name.
+                // A token that a segment does not allow hides only the first byte, as in encodings.
                 return Ok(if self.permits(token) { start + 1 } else { end });
             }
             let range = state.with_space(token, text, name);
@@ -391,7 +391,7 @@ impl AddedTokens {
     }
 }
 
-/// The free ids: the next id and all above. `None` if all are taken.
+/// The free ids: this id and all larger ids. `None` if all ids are taken.
 pub(crate) struct FreeIds(Option<u32>);
 
 impl FreeIds {
@@ -399,7 +399,7 @@ impl FreeIds {
         Self(largest.checked_add(1))
     }
 
-    /// Takes the next id for the token with this name.
+    /// Takes the next free id for the token with this name.
     pub(crate) fn take(&mut self, name: &str) -> Result<u32> {
         let id = self.0.ok_or_else(|| {
             Error::Invalid(format!(

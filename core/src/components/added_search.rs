@@ -17,9 +17,9 @@ const MOST_FIRST: usize = 3;
 const MOST_BEGINNINGS: usize = 16;
 /// Maximum length in bytes of a prefix, if there are several.
 const LONGEST: usize = 8;
-/// Maximum number of positions at which a name may contain the first byte of any name, after the
-/// longest other name that it starts with. This bounds how often the automaton reads the same text,
-/// so that the time stays linear.
+/// Maximum number of positions at which a name may contain the first byte of any name, not counting
+/// the longest other name that is its prefix. The limit bounds how often the automaton reads the
+/// same text, which keeps the time linear.
 const MOST_INSIDE: usize = 8;
 /// If more prefixes than this, plus one per this many bytes, lead to no name, the automaton alone
 /// is faster.
@@ -33,11 +33,11 @@ const MEMORY: usize = 64;
 /// Names, each with the id of its token.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// `None` for a single name, which is itself the prefix.
+    /// `None` for a single name, which is its own prefix.
     automaton: Option<Automaton>,
     ids: Vec<u32>,
     /// The automaton runs only where this search finds the prefix of a name. `None` if the names
-    /// have too many first bytes, or contain them too often.
+    /// have too many first bytes, or contain these bytes too often.
     beginnings: Option<Beginnings>,
 }
 
@@ -113,7 +113,7 @@ impl Names {
 }
 
 impl Beginnings {
-    /// `names` must be sorted, distinct and nonempty. `None` if the search does not pay.
+    /// `names` must be sorted, distinct and nonempty. `None` if the search would not pay off.
     fn new(names: &[&str]) -> Option<Self> {
         let mut first: Vec<u8> = names.iter().map(|name| name.as_bytes()[0]).collect();
         first.dedup();
@@ -153,8 +153,8 @@ impl Beginnings {
     }
 }
 
-/// Creates a searcher for the first bytes of names, with as many bytes as leave few prefixes.
-/// `None` if the processor lacks the vector instructions.
+/// Creates a searcher for the first bytes of names, using as many bytes as leave few distinct
+/// prefixes. `None` if the processor lacks the vector instructions.
 fn several(names: &[&str]) -> Option<Searcher> {
     let cut = |length: usize| {
         let mut cut: Vec<&[u8]> =
@@ -181,9 +181,9 @@ fn each_from(
 }
 
 /// Whether each name contains these bytes at most [`MOST_INSIDE`] times after the longest other
-/// name that it starts with.
+/// name that is its prefix.
 fn hold_few<'a>(names: &[&'a str], bytes: &[u8]) -> bool {
-    // A chain in which each name is a prefix of the next.
+    // A chain of names, each a prefix of the next.
     let mut prefixes: Vec<&'a str> = Vec::new();
     names.iter().all(|&name| {
         while prefixes.pop_if(|prefix| !name.starts_with(*prefix)).is_some() {}

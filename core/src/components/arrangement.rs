@@ -19,7 +19,7 @@ pub enum RowPart {
     },
 }
 
-/// Parts of a row, in which each sequence occurs once.
+/// The parts of a row, in which each sequence occurs once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrangement(Vec<RowPart>);
 
@@ -88,7 +88,7 @@ fn has_each_once(parts: &[RowPart], is_pair: bool) -> bool {
 
 impl PostProcessor {
     /// Returns the parts of a row; `None` if two steps of the post-processor change them, or a
-    /// template cannot be filled.
+    /// template is incomplete.
     fn parts(&self, is_pair: bool, add_special_tokens: bool) -> Option<Vec<RowPart>> {
         let special =
             |token: &(String, u32), type_id| RowPart::Special { ids: vec![token.1], type_id };

@@ -1,7 +1,7 @@
 //! `BertNormalizer` in one pass, and the character classes of `BertNormalizer` and `Nmt`.
 //!
-//! The categories are those of `unicode_categories`, the crate that `tokenizers` uses, of about
-//! Unicode 8. Unassigned characters have no category and stay.
+//! The categories come from `unicode_categories`, the crate that `tokenizers` uses, and are of
+//! about Unicode 8. Unassigned characters have no category and are kept.
 
 use std::borrow::Cow;
 
@@ -22,8 +22,8 @@ pub(crate) struct Bert {
 }
 
 impl Bert {
-    /// Normalizes a text. Printable ASCII is copied; each run between goes through all steps at
-    /// once, since no step looks beyond a printable ASCII character.
+    /// Normalizes a text. Printable ASCII is copied; each run of other characters goes through all
+    /// steps at once, since no step looks beyond a printable ASCII character.
     pub(crate) fn apply<'a>(self, text: Cow<'a, str>) -> Result<Cow<'a, str>> {
         let mut rest = &*text;
         let mut run = printable(rest);
@@ -81,7 +81,7 @@ impl Bert {
     }
 }
 
-/// Returns the number of printable ASCII characters at the start.
+/// Returns the number of printable ASCII characters at the start of a text.
 fn printable(text: &str) -> usize {
     text.bytes().position(|byte| !matches!(byte, b' '..=b'~')).unwrap_or(text.len())
 }

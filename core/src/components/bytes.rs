@@ -50,7 +50,7 @@ pub(crate) fn append_bytes(text: &str, bytes: &mut Vec<u8>) -> Result<bool> {
     let mut rest = text.as_bytes();
     reserve(bytes, rest.len())?;
     loop {
-        // Characters of the table take one or two bytes.
+        // Characters of the table are one or two bytes long.
         let (code_point, after) = match *rest {
             [] => return Ok(true),
             [byte @ ..0x80, ref after @ ..] => (usize::from(byte), after),
@@ -75,7 +75,7 @@ pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
     try_bytes_of(text).ok().flatten()
 }
 
-/// [`bytes_of`] for texts of any length; fails without memory.
+/// [`bytes_of`] for texts of any length; fails if memory runs out.
 pub(crate) fn try_bytes_of(text: &str) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     Ok(append_bytes(text, &mut bytes)?.then_some(bytes))
@@ -109,7 +109,7 @@ pub(crate) fn is_in_utf8(byte: u8) -> bool {
 /// How the tokens of a vocabulary spell bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// By the characters that represent them.
+    /// As the characters that represent bytes.
     Represented,
     /// As UTF-8, with spaces and marks [swapped](swap).
     Spaced,
@@ -124,7 +124,7 @@ impl Spelling {
         }
     }
 
-    /// Returns the bytes of a text; `None` if no token is spelled this way.
+    /// Returns the bytes of a text; `None` if no token can be spelled this way.
     pub(crate) fn bytes_of(self, text: &str) -> Option<Vec<u8>> {
         match self {
             Self::Represented => bytes_of(text),
@@ -136,8 +136,8 @@ impl Spelling {
 /// Mark that represents a space in vocabularies over characters.
 pub(crate) const MARK: char = '\u{2581}';
 
-/// Swaps a space and a mark; other characters stay unchanged: texts over characters have many marks
-/// and hardly a space, and a space takes a third of the bytes.
+/// Swaps a space and a mark; other characters stay unchanged. Texts over characters have many marks
+/// and hardly any spaces, and a space takes a third of the bytes.
 pub(crate) fn swap(character: char) -> char {
     match character {
         ' ' => MARK,

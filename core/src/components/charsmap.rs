@@ -3,7 +3,7 @@
 //! The rules are a trie, a double array over bytes, whose leaves are offsets in a list of
 //! replacements that end with U+0000. A grapheme cluster of fewer than six bytes is replaced as a
 //! whole if any prefix of it has a rule, by the shortest such prefix; otherwise its characters are
-//! replaced. SentencePiece itself takes the longest rule and ignores clusters
+//! replaced. SentencePiece itself applies the longest rule and ignores clusters
 //! ([`Charsmap::longest`]).
 
 use std::ops::Range;
@@ -43,7 +43,7 @@ const MOST_VISITS: usize = 16;
 const LONGEST: usize = 5;
 
 impl Charsmap {
-    /// Reads the base64 of a file. `path` is the path in the file.
+    /// Reads the rules from base64. `path` is the JSON path in the file.
     pub(crate) fn new(base64: &str, path: &str) -> Result<Self> {
         let malformed =
             |what: &str| Error::Invalid(format!("{path}.precompiled_charsmap: malformed: {what}"));
@@ -120,14 +120,14 @@ impl Charsmap {
         walked.is_err() || reached == bytes.len()
     }
 
-    /// Calls `found` with each character of a text that has a rule. Returns false if there are too
-    /// many, or one is malformed.
+    /// Calls `found` with each character of each text that has a rule. Returns false if there are
+    /// too many characters, or a text is malformed.
     pub(crate) fn each_character(
         &self,
         mut found: impl FnMut(Rule<'_>) -> Result<()>,
     ) -> Result<bool> {
         const NONE: usize = usize::MAX;
-        // Each unit is the child of one base, which its label determines.
+        // Each unit is the child of one base, determined by the unit's label.
         let mut first = vec![NONE; self.trie.len().next_multiple_of(256)];
         let mut next = vec![NONE; self.trie.len()];
         for (place, unit) in self.trie.iter().enumerate() {
@@ -207,7 +207,7 @@ impl Charsmap {
         Ok(rest.split('\0').next().unwrap_or(rest))
     }
 
-    /// Returns the replacement of a character that is a cluster.
+    /// Returns the replacement of a character that is a cluster on its own.
     pub(crate) fn replaced(&self, character: char) -> Result<Option<&str>> {
         self.rule(character.encode_utf8(&mut [0; 4]))
     }
@@ -284,7 +284,7 @@ impl Charsmap {
     }
 }
 
-/// Returns the difference between the index of a unit and the base of its children.
+/// Returns the distance from the index of a unit to the base of its children.
 #[inline(always)]
 fn offset(unit: u32) -> usize {
     ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize

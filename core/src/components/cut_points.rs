@@ -1,5 +1,5 @@
-//! Characters that text can be cut between in any context: they are in different grapheme clusters,
-//! and no normalizer of characters changes that.
+//! Characters between which text can be cut in any context: they are in different grapheme clusters
+//! before and after any normalization of characters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::components::bert;
 
 /// Answers for the characters up to U+1FFFF, computed for 32 neighbors on first use; larger
-/// characters have no bit. Every thread that asks early computes them.
+/// characters have no bit. Several threads may compute the same answers.
 #[derive(Debug)]
 pub(crate) struct Bits([AtomicU64; ROWS]);
 
@@ -27,7 +27,7 @@ impl Bits {
         Self([const { AtomicU64::new(0) }; ROWS])
     }
 
-    /// Returns the answer for a character; the function is also called for its neighbors.
+    /// Returns the answer for a character; may also call the function for its neighbors.
     #[inline(always)]
     pub(crate) fn get(&self, character: char, is_set: impl Fn(char) -> bool) -> bool {
         let code = character as usize;
@@ -70,8 +70,8 @@ fn finds_settled(character: char) -> bool {
     is_alone(&text) && forms.iter().all(|form| *form == text || is_alone(form))
 }
 
-/// Whether a text begins with a character that no normalizer removes, and clusters end before this
-/// character, between two of it, and after it.
+/// Whether a text begins with a character that no normalizer removes, and clusters end before and
+/// after this character, even between two copies.
 fn is_alone(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let is_kept = bert::is_clean(first)
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn text_is_cut_between_all_settled_characters() {
         let settled: Vec<char> = ('\0'..=char::MAX).filter(|&c| is_settled(c)).collect();
-        // Clusters depend on few kinds of characters; all kinds are next to each other here.
+        // Clusters depend on few kinds of characters; these steps put all kinds next to each other.
         for step in [1, 7, 1013, 30_011] {
             let others = settled.iter().cycle().skip(step);
             for (a, b) in settled.iter().zip(others) {
@@ -119,7 +119,7 @@ mod tests {
             // No settled character composes with the character before it.
             let parts = decompose(text.clone());
             assert!(parts.chars().skip(1).all(|part| !is_settled(part)), "{text:?}");
-            // Holds also where composition makes the character from a settled one.
+            // Also holds if composition makes the character from a settled character.
             assert!(borders(&format!(" {text}")).contains(&1), "{text:?}");
             assert!(borders(&format!("{text} ")).contains(&text.len()), "{text:?}");
             for form in [text.nfkd().map(|(c, _)| c).collect::<String>(), decompose(text.clone())] {

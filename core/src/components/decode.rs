@@ -110,7 +110,7 @@ impl Decoder {
     }
 
     /// Returns the bytes that a token adds after other tokens, which show as U+FFFD until they are
-    /// UTF-8, and whether the token is for one byte. `None` if other tokens change the bytes.
+    /// UTF-8, and whether the token is one byte. `None` if other tokens change the bytes.
     pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<(Vec<u8>, bool)>> {
         if let Self::SentencePiece(decoder) = self {
             return Ok(Some(decoder.bytes_after_others(token)));
@@ -125,7 +125,7 @@ impl Decoder {
         for part in parts {
             match part {
                 Self::Fuse => is_fused = true,
-                // Changes the start of the text.
+                // Changes only the start of the text.
                 Self::Strip { stop: 0, .. } if is_fused => {}
                 Self::ByteFallback if !is_split && !is_fused => {
                     (byte, is_split) = (byte_of(&tokens[1]), true);
@@ -245,7 +245,7 @@ impl Ctc {
     }
 }
 
-/// Collects the result of `change` for each token.
+/// Applies `change` to each token and collects the results.
 fn each<T>(
     tokens: impl ExactSizeIterator<Item = T>,
     mut change: impl FnMut(T) -> Result<String>,
@@ -263,7 +263,7 @@ fn cleaned(token: String) -> String {
     CLEANED.into_iter().fold(token, |token, (from, to)| text_replaced(token, from, to))
 }
 
-/// Replaces `from` in a token; an empty `from` matches around every character.
+/// Replaces `from` in a token; an empty `from` matches before and after every character.
 fn text_replaced(token: String, from: &str, to: &str) -> String {
     if !token.contains(from) {
         return token;
@@ -371,7 +371,7 @@ fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Res
     Ok(replaced)
 }
 
-/// Removes up to `start` characters `content` from the start of a token, and `stop` from its end.
+/// Removes `content` from a token, up to `start` times at the start and `stop` times at the end.
 fn strip(token: &str, content: char, start: usize, stop: usize) -> &str {
     let mut token = token;
     for _ in 0..start.min(token.len()) {

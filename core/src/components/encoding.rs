@@ -27,7 +27,7 @@ impl Details {
     }
 }
 
-/// Copies items; fails without memory.
+/// Copies items; fails if memory runs out.
 pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     let mut copy = Vec::new();
     reserve(&mut copy, items.len())?;
@@ -35,7 +35,7 @@ pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// Copies texts; fails without memory.
+/// Copies texts; fails if memory runs out.
 fn copied_texts<'a>(
     texts: impl ExactSizeIterator<Item = &'a String> + Clone,
 ) -> Result<Vec<String>> {
@@ -46,7 +46,7 @@ fn copied_texts<'a>(
     Ok(texts.cloned().collect())
 }
 
-/// Fields of a token, to compute its minimum memory.
+/// Fields of a token, to compute the minimum memory of a token.
 type Token = (u32, String, (usize, usize), Option<u32>);
 
 /// The ids of one or two sequences, with their fields.
@@ -147,9 +147,9 @@ impl Encoding {
         }
     }
 
-    /// Copies the encoding; fails without memory.
+    /// Copies the encoding; fails if memory runs out.
     pub fn try_clone(&self) -> Result<Self> {
-        /// Size in bytes of the parts that are copied last, with one item per run of tokens or per
+        /// Maximum bytes of the parts copied last, which have one item per run of tokens or per
         /// sequence.
         const SMALL: usize = 4096;
         let ids = copied(&self.ids)?;
@@ -168,7 +168,7 @@ impl Encoding {
         })
     }
 
-    /// Copies encodings; fails without memory.
+    /// Copies encodings; fails if memory runs out.
     pub fn try_clone_all(encodings: &[Self]) -> Result<Vec<Self>> {
         let mut copies = Vec::new();
         reserve(&mut copies, encodings.len())?;
@@ -246,7 +246,7 @@ impl Encoding {
     pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) -> Result<()> {
         let (own, more) = (self.overflowing.len(), other.overflowing.len());
         if own > 0 && more > 0 {
-            // The combinations can exceed any memory, so the sum is checked first.
+            // The combinations can exceed any memory, so check their size first.
             let tokens =
                 (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
             ask_for(tokens.saturating_mul(size_of::<Token>()))?;
@@ -370,10 +370,10 @@ pub(crate) fn kept_range(
     })
 }
 
-/// Fails if `parts` of `max_length` tokens have far more tokens than the `length` they were cut
-/// from: parts that overlap almost completely, or all pairs of parts of two texts.
+/// Fails if `parts` of `max_length` tokens have far more tokens in total than the `length` tokens
+/// of the text: parts that overlap almost completely, or all pairs of parts of two texts.
 pub(crate) fn check_overflow(parts: usize, max_length: usize, length: usize) -> Result<()> {
-    /// Number of tokens that overflow may always have, and number of tokens per token of the texts.
+    /// Number of overflow tokens that is always allowed, and number allowed per token of the texts.
     const ALWAYS: usize = 1 << 24;
     const EACH: usize = 64;
     let tokens = parts.saturating_mul(max_length);

@@ -46,12 +46,12 @@ fn only(mut characters: impl Iterator<Item = char>) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Returns the whitespace character that is the whole text.
+/// Returns the character if the text is a single whitespace character.
 fn only_space(text: &str) -> Option<char> {
     only(text.chars()).filter(|only| only.is_whitespace())
 }
 
-/// Treatment of whitespace at the ends of a text and in runs by a normalizer.
+/// How a normalizer treats whitespace at the ends of a text and in runs.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) left: bool,
@@ -63,8 +63,8 @@ pub(crate) struct Ends {
 /// Context that a normalizer needs near whitespace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Locality {
-    /// Only text between [settled](crate::components::cut_points::is_settled) characters is
-    /// independent.
+    /// Text is independent only between [settled](crate::components::cut_points::is_settled)
+    /// characters.
     pub(crate) needs_settled: bool,
     /// May replace characters with whitespace or with characters that are not settled.
     pub(crate) unsettles: bool,
@@ -75,14 +75,14 @@ pub(crate) struct Locality {
     pub(crate) keeps_printable: bool,
     /// Puts spaces around Han characters.
     pub(crate) isolates_han: bool,
-    /// Only text whose whitespace is dropped is independent.
+    /// Text is independent only if its whitespace is dropped.
     pub(crate) needs_dropped: bool,
 }
 
 impl Locality {
-    /// The locality of one normalizer followed by another.
+    /// Returns the locality of this normalizer followed by another.
     fn then(self, next: Self) -> Option<Self> {
-        // Rules may join the one space left of a run with the next character.
+        // Rules may join the single space that remains of a run with the next character.
         let is_moved = self.needs_settled || self.unsettles || self.needs_dropped;
         (!(next.needs_settled && is_moved)).then_some(Self {
             needs_settled: self.needs_settled || next.needs_settled,
@@ -156,7 +156,7 @@ impl Normalizer {
         })
     }
 
-    /// Whether the normalizer is an empty sequence, which changes nothing.
+    /// Whether the normalizer is an empty sequence, which leaves text unchanged.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Sequence(parts) if parts.is_empty())
     }
@@ -254,8 +254,8 @@ impl Normalizer {
     }
 
     /// Returns the characters at the inner ends of two parts of a text, once normalized; `None` if
-    /// they depend on the rest of the text, or if the parts do not normalize to parts of the whole,
-    /// apart from [prepended](Self::prepends) text.
+    /// these characters depend on the rest of the text, or if the parts do not normalize to parts
+    /// of the whole, apart from [prepended](Self::prepends) text.
     pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
         match self {
             Self::Replace(Regex::Text(wanted), content) => {
@@ -318,7 +318,7 @@ impl Normalizer {
     pub(crate) fn locality(&self) -> Option<Locality> {
         let none = Locality { is_everywhere: true, keeps_printable: true, ..Locality::default() };
         Some(match self {
-            // NFKD turns some punctuation, such as U+203E, into other characters than punctuation.
+            // NFKD turns some punctuation, such as U+203E, into other kinds of characters.
             Self::Form(Form::Nfc | Form::Nfkc | Form::Nfkd) => {
                 Locality { is_everywhere: false, ..none }
             }
@@ -346,8 +346,8 @@ impl Normalizer {
         })
     }
 
-    /// Whether the normalizer may make one of these marks of a text whose characters, each alone,
-    /// become none, or join characters that whitespace separates.
+    /// Whether the normalizer may create one of these marks from a text whose characters, one by
+    /// one, create none, or may join characters that whitespace separates.
     pub(crate) fn writes(&self, marks: &[u8]) -> bool {
         let has_mark = |text: &str| text.bytes().any(|byte| marks.contains(&byte));
         match self {
@@ -382,12 +382,12 @@ impl Normalizer {
         }
     }
 
-    /// Returns the character that this character becomes next to characters that also become one
-    /// character each, or that are from another text; `None` if it may become anything else.
+    /// Returns the character that this character becomes next to characters of another text, or
+    /// characters that also become one character each; `None` if it may become anything else.
     pub(crate) fn single(&self, character: char) -> Option<char> {
         match self {
             Self::Form(_) if character.is_ascii() => Some(character),
-            // No other settled character becomes part of the character before it.
+            // Other settled characters never become part of the character before.
             Self::Form(form) if is_settled(character) => {
                 let text = String::from(character);
                 only(form.changes(&text).map(|(made, _)| made))
@@ -421,8 +421,8 @@ impl Normalizer {
         }
     }
 
-    /// Returns the form of the text that tokens decode to, if the normalizer otherwise only puts a
-    /// mark before a text and marks spaces.
+    /// Returns the Unicode form of the text to which tokens decode, if the normalizer otherwise
+    /// only puts a mark before a text and marks spaces.
     pub(crate) fn token_form(&self) -> Result<Normalization> {
         let mut found = Normalization::None;
         let parts = match self {
@@ -513,7 +513,7 @@ impl Normalizer {
     }
 }
 
-/// Collects characters that replace `old` into a text; fails without memory.
+/// Collects the characters that replace `old` into a text; fails if memory runs out.
 fn collected(old: &str, characters: impl Iterator<Item = char>) -> Result<String> {
     let mut text = String::new();
     reserve_text(&mut text, old.len())?;
@@ -553,7 +553,7 @@ fn byte_characters(character: char, found: &mut dyn FnMut(char)) {
     character.encode_utf8(&mut bytes).bytes().for_each(|byte| found(CHAR_OF[usize::from(byte)]));
 }
 
-/// Whether a pattern is known to match empty text, as `a*` and `\b` do.
+/// Whether a pattern, such as `a*` or `\b`, is known to match empty text.
 fn certainly_matches_nothing(pattern: &spec::Pattern) -> bool {
     match pattern {
         spec::Pattern::String(text) => text.is_empty(),
@@ -575,8 +575,8 @@ pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
     }
 }
 
-/// Returns the ranges to replace by `content`. Fails if one is empty; for patterns with lookaround
-/// only the text can show that.
+/// Returns the ranges to replace by `content`. Fails if a range is empty, which for patterns with
+/// lookaround depends on the text.
 fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
     let mut stretches = Vec::new();
     if !text.is_empty() {

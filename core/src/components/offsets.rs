@@ -13,7 +13,7 @@ use crate::error::Result;
 pub(crate) const WORK: usize = 32;
 
 /// Returns the maximum length of a text of `length` bytes during normalization or decoding. Without
-/// a limit, a file whose replacements double the text repeatedly would exhaust memory.
+/// a limit, a file that repeatedly doubles the text would exhaust memory.
 pub(crate) fn limit(length: usize) -> usize {
     length.saturating_mul(1024).max(1 << 20)
 }
@@ -22,13 +22,13 @@ pub(crate) fn limit(length: usize) -> usize {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Aligned {
     pub(crate) text: String,
-    /// For each byte of `text`, the range of original bytes it comes from.
+    /// For each byte of `text`, its range of original bytes.
     pub(crate) origins: Vec<(usize, usize)>,
-    /// Whether an origin is everything that a character comes from; otherwise it is the origin in
-    /// `tokenizers`, which can be less.
+    /// Whether an origin covers all source bytes of a character. Otherwise origins equal those of
+    /// `tokenizers`, which may cover less.
     pub(crate) is_whole: bool,
-    /// Start of the original: after text that a normalizer removed if origins are whole, and 0 if
-    /// they are the origins in `tokenizers`.
+    /// Start of the original: if origins are whole, after any text that a normalizer removed;
+    /// otherwise 0.
     pub(crate) begin: usize,
 }
 
@@ -48,7 +48,7 @@ impl Aligned {
         Ok(Self { text: joined(text, "")?, origins, is_whole: false, begin: 0 })
     }
 
-    /// Makes the rest of the text the start of the original.
+    /// Treats the rest of the text as the start of the original.
     pub(crate) fn begin_here(&mut self) {
         let first = self.origins.first().filter(|_| self.is_whole);
         self.begin = first.map_or(0, |origin| origin.0);
@@ -71,8 +71,8 @@ impl Aligned {
         hull(&self.origins[range])
     }
 
-    /// Returns the original range of a token without bytes, which belongs to the character at this
-    /// position: empty, or the character's range.
+    /// Returns the original range of a token without bytes at the character of this position:
+    /// empty, or the character's range.
     pub(crate) fn empty_origin(&self, place: usize) -> (usize, usize) {
         let character = self.text.get(place..).and_then(|rest| rest.chars().next());
         let length = character.map_or(0, char::len_utf8);
@@ -112,9 +112,9 @@ impl Aligned {
         Ok(())
     }
 
-    /// [`Aligned::transform`] for a Unicode form. A whole origin of a character includes the marks
-    /// after it, and for a mark the marks before it, unless all of them stay unchanged: the form
-    /// may reorder marks.
+    /// [`Aligned::transform`] for a Unicode form. Because the form may reorder marks, the whole
+    /// origin of a character includes the marks after it, and for a mark also the marks before it,
+    /// unless all stay unchanged.
     pub(crate) fn compose(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
         if !self.is_whole {
             return self.transform(changes, 0);
@@ -255,7 +255,7 @@ fn hull(origins: &[(usize, usize)]) -> (usize, usize) {
     }
 }
 
-/// Concatenates two texts; fails without memory.
+/// Concatenates two texts; fails if memory runs out.
 pub(crate) fn joined(first: &str, second: &str) -> Result<String> {
     let mut text = String::new();
     reserve_text(&mut text, first.len() + second.len())?;

@@ -174,9 +174,8 @@ fn named<'a>(tokens: &'a BTreeMap<String, TemplateToken>, name: &str) -> Result<
     })
 }
 
-/// Adds a token after a sequence and its overflow, and a token before if `first` is given. An
-/// earlier template may have made more than two sequences: all except the first count as the
-/// second.
+/// Adds a token after a sequence and its overflow, and a token before if `first` is given. If an
+/// earlier template made more than two sequences, all after the first count as the second.
 fn enclosed(
     mut encoding: Encoding,
     first: Option<&(String, u32)>,
@@ -202,7 +201,7 @@ fn enclosed(
     let mut whole = Encoding::merge(parts.collect(), false)?;
     whole.sequence_ranges = vec![(number, from..from + length)];
     let part = |mut encoding: Encoding| {
-        // Drops overflow of overflow, which only encodings that were post-processed before have.
+        // Drops overflow of overflow, which occurs only in encodings post-processed earlier.
         encoding.overflowing.clear();
         enclosed(encoding, first, last, number, type_id)
     };
@@ -304,8 +303,8 @@ pub(crate) fn kept_lengths(lengths: &[usize], params: &Truncation) -> Result<[us
     }
 }
 
-/// Returns the truncation of sequences before tokens are added; `None` if sequences stay whole
-/// because even the added tokens do not fit, as in `tokenizers`.
+/// Returns the truncation of sequences before tokens are added; `None` if, as in `tokenizers`,
+/// sequences stay whole because even the added tokens do not fit.
 pub(crate) fn truncation_of_sequences(
     truncation: &Truncation,
     processor: Option<&PostProcessor>,
@@ -371,14 +370,14 @@ pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) 
     encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction)
 }
 
-/// Returns the length that the rows of a batch are padded to, given the longest row.
+/// Returns the padded length of the rows of a batch, given the longest row.
 pub fn padded_length(longest: usize, padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,
         PaddingStrategy::BatchLongest => longest,
     };
     match padding.pad_to_multiple_of {
-        // On overflow, a length for which allocation fails.
+        // If the length overflows, use a length for which allocation fails.
         Some(multiple @ 1..) => length.checked_next_multiple_of(multiple).unwrap_or(usize::MAX),
         _ => length,
     }

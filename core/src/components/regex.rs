@@ -1,6 +1,6 @@
-//! Matches patterns with Oniguruma, the regex engine of `tokenizers`. Nearly all patterns mean the
-//! same in other engines, but only the same engine guarantees it, or a scanner that is tested
-//! against that engine.
+//! Matches patterns with Oniguruma, the regex engine of `tokenizers`. Nearly all patterns match the
+//! same in other engines, but only Oniguruma, or a scanner tested against Oniguruma, guarantees the
+//! same matches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ mod tests {
         found
     }
 
-    /// Texts in which many code points are next to every kind of character.
+    /// Returns texts in which many code points stand next to every kind of character.
     fn texts() -> impl Iterator<Item = String> {
         let codes = (0..0x3400).chain((0x3400..0x11_0000).step_by(7)).filter_map(char::from_u32);
         let codes: Vec<char> = codes.collect();

@@ -15,7 +15,7 @@ impl<T: Copy + Default + PartialEq> Runs<T> {
         Self { first: (value, length), rest: Vec::new() }
     }
 
-    /// Returns the number of values.
+    /// Returns the number of values, not of runs.
     pub fn len(&self) -> usize {
         self.runs().map(|(_, length)| length).sum()
     }

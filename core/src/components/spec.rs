@@ -73,7 +73,7 @@ pub struct SentencePieceNormalizer {
     pub remove_extra_whitespaces: bool,
     pub escape_whitespaces: bool,
     pub treat_whitespace_as_suffix: bool,
-    /// Pieces that stay unchanged.
+    /// Pieces that normalization leaves unchanged.
     pub user_defined: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ pub struct SentencePieceDecoder {
     pub remove_extra_whitespaces: bool,
 }
 
-/// Treatment of the matches when splitting by a pattern.
+/// What becomes of the matches when splitting by a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Behavior {
@@ -150,13 +150,13 @@ fn five() -> usize {
     5
 }
 
-/// Reads base64 and writes it again in the form of `tokenizers`.
+/// Reads base64, and rewrites it as `tokenizers` does.
 fn canonical_base64<'de, D: Deserializer<'de>>(text: D) -> std::result::Result<String, D::Error> {
     let bytes = BASE64.decode(String::deserialize(text)?).map_err(D::Error::custom)?;
     Ok(BASE64.encode(bytes))
 }
 
-/// Base64 as read by `tokenizers`, also without padding.
+/// Base64 as read by `tokenizers`, with or without padding.
 pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -168,13 +168,13 @@ pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub struct Metaspace {
     /// The character that replaces spaces.
     pub replacement: char,
-    /// Pieces to prepend the replacement to, unless they begin with it.
+    /// Which pieces get the replacement in front, unless they begin with it.
     pub prepend_scheme: PrependScheme,
     /// Whether text is split before each replacement.
     pub split: bool,
 }
 
-/// Pieces that [`Metaspace`] prepends its replacement to.
+/// Pieces to which [`Metaspace`] prepends its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -343,7 +343,7 @@ pub struct Truncation {
     pub max_length: usize,
     pub strategy: TruncationStrategy,
     pub stride: usize,
-    /// Whether overflow is dropped. Not part of the file.
+    /// Whether overflow is dropped. Not in the file.
     #[serde(skip)]
     pub discards_overflow: bool,
 }

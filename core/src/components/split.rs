@@ -52,7 +52,7 @@ enum By {
     Length(usize),
 }
 
-/// Takes the pieces of a text, in order.
+/// Receives the pieces of a text, in order.
 type Pieces<'a> = &'a mut dyn FnMut(Range<usize>) -> Result<()>;
 
 #[derive(PartialEq)]
@@ -110,8 +110,8 @@ impl PreTokenizer {
         })
     }
 
-    /// Splits every piece further. Drops empty pieces. `is_first` is true if the original of the
-    /// pieces begins the text.
+    /// Splits every piece further. Drops empty pieces. `is_first` is true if the pieces come from
+    /// the start of the text.
     pub(crate) fn split(&self, pieces: Vec<Aligned>, is_first: bool) -> Result<Vec<Aligned>> {
         let mut pieces = pieces;
         for step in &self.0 {
@@ -243,8 +243,7 @@ fn mark_spaces(
 }
 
 impl spec::PreTokenizer {
-    /// Whether the characters of the pieces represent bytes, given whether the text's characters
-    /// do.
+    /// Whether the characters of the pieces represent bytes, given whether those of the text do.
     pub(crate) fn represents_bytes(&self, before: bool) -> bool {
         match self {
             Self::ByteLevel { .. } => true,
@@ -256,7 +255,7 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether the start of a text is a special case.
+    /// Whether the start of a text is treated differently.
     pub(crate) fn marks_beginning(&self) -> bool {
         match self {
             Self::Metaspace(metaspace) => !metaspace.is_local(),
@@ -265,7 +264,7 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether the pre-tokenizer looks only at one character and the character before.
+    /// Whether the pre-tokenizer cuts by one character and the character before alone.
     fn is_of_characters(&self) -> bool {
         matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()
     }
@@ -291,7 +290,7 @@ impl spec::PreTokenizer {
     }
 }
 
-/// Whether parts drop all whitespace and look only at one character and the character before.
+/// Whether parts drop all whitespace and cut by one character and the character before alone.
 fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }
@@ -319,7 +318,7 @@ impl spec::Metaspace {
         Ok(parts)
     }
 
-    /// Calls `found` with [`Self::parts`].
+    /// Calls `found` with each of [`Self::parts`].
     pub(crate) fn each_part(
         &self,
         text: &str,
@@ -384,7 +383,7 @@ impl By {
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
             Self::Words => {
-                // Matches of `\w+|[^\w\s]+`.
+                // Finds the matches of `\w+|[^\w\s]+`.
                 let mut characters = text.char_indices().peekable();
                 while let Some((start, first)) = characters.next() {
                     let (kind, mut end) = (kind(first), start + first.len_utf8());
@@ -431,7 +430,7 @@ fn bert(text: &str, found: Pieces<'_>) -> Result<()> {
 }
 
 /// Calls `found` with the pieces of `UnicodeScripts`: cuts where the script changes. Spaces and
-/// unassigned characters belong to any script; at the start they are dropped, as in `tokenizers`.
+/// unassigned characters belong to any script; at the start of a text, they are dropped.
 fn scripts(text: &str, found: Pieces<'_>) -> Result<()> {
     let (mut last, mut start) = (None, text.len());
     for (at, character) in text.char_indices() {
@@ -479,14 +478,14 @@ fn each_of_length(
     Ok(())
 }
 
-/// The cutting of text into pieces.
+/// Cuts text into pieces.
 #[derive(Debug)]
 pub(crate) struct Split {
     /// The pre-tokenizer as in the file.
     spec: Option<spec::PreTokenizer>,
     steps: PreTokenizer,
     plan: Plan,
-    /// Whether all whitespace is dropped and text on one side of it changes no piece on the other.
+    /// Whether all whitespace is dropped, and text across whitespace never changes a piece.
     drops_spaces: bool,
 }
 
@@ -504,7 +503,7 @@ impl Split {
         Ok(Self { spec, steps, plan, drops_spaces })
     }
 
-    /// Returns the split of a pipeline of ranks, which its direct stage does.
+    /// Returns the split of a pipeline of ranks, whose direct stage does the splitting.
     pub(crate) fn of_ranks() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
         Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
@@ -527,7 +526,7 @@ impl Split {
         self.spec.as_ref().is_some_and(|spec| spec.represents_bytes(false))
     }
 
-    /// Returns the splitter for the core: by the pattern, or any splitter if the core gets pieces.
+    /// Returns the splitter for the core: for the pattern, or any if the core receives pieces.
     pub(crate) fn splitter(&self) -> Result<Splitter> {
         Splitter::new(match &self.plan {
             Plan::Pattern { pattern, .. } => pattern,
@@ -535,12 +534,12 @@ impl Split {
         })
     }
 
-    /// Whether text is cut at spaces at most.
+    /// Whether text is cut nowhere but at spaces.
     pub(crate) fn cuts_at_spaces(&self) -> bool {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
     }
 
-    /// Whether all whitespace is dropped and text on one side of it changes no piece on the other.
+    /// Whether all whitespace is dropped, and text across whitespace never changes a piece.
     pub(crate) fn drops_spaces(&self) -> bool {
         self.drops_spaces
     }
@@ -552,13 +551,13 @@ impl Split {
         self.is_byte_level() && parts.iter().any(|part| part.changes_characters())
     }
 
-    /// Whether each ASCII punctuation character is a piece.
+    /// Whether each ASCII punctuation character is a separate piece.
     pub(crate) fn isolates_punctuation(&self) -> bool {
         self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
     }
 
-    /// Whether no step cuts an ASCII piece at a character or changes the character, apart from the
-    /// mark before the piece.
+    /// Whether every step keeps the character and the ASCII text around it in one piece, apart from
+    /// the mark before the piece.
     pub(crate) fn keeps(&self, character: char) -> bool {
         !character.is_ascii_whitespace()
             && self.steps.0.iter().all(|step| match step {
@@ -572,8 +571,8 @@ impl Split {
             })
     }
 
-    /// Whether text is cut between these two characters in any context, and a text cut there has
-    /// the same pieces.
+    /// Whether text is cut between these two characters in any context, so that both parts have the
+    /// same pieces as the whole.
     pub(crate) fn cuts(&self, before: char, after: char) -> bool {
         match &self.plan {
             Plan::Metaspace(metaspace) => metaspace.split && after == metaspace.replacement,
@@ -646,12 +645,12 @@ pub(crate) enum Plan {
     Metaspace(spec::Metaspace),
     /// By steps that drop spaces, then by putting a mark before each piece.
     Marked(PreTokenizer, spec::Metaspace),
-    /// Not possible: the pieces are not parts of the text.
+    /// The core cannot cut: the pieces are not parts of the text.
     Rewritten,
 }
 
 impl Plan {
-    /// Chooses the plan. `is_scanned` returns whether the core has a scanner for a pattern.
+    /// Chooses the plan. `is_scanned` tells whether the core has a scanner for a pattern.
     pub(crate) fn new(
         spec: Option<&spec::PreTokenizer>,
         is_scanned: impl Fn(&str) -> bool,
@@ -725,7 +724,7 @@ fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
     else {
         return None;
     };
-    // If the pattern matches everywhere, nothing is removed.
+    // A pattern that matches everywhere leaves nothing to remove.
     let keeps_all = match behavior {
         Behavior::Isolated => true,
         Behavior::Removed => *invert && !DEEPSEEK.contains(&pattern.as_str()),
@@ -735,7 +734,7 @@ fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
 }
 
 impl PreTokenizer {
-    /// Cuts a text by steps that leave it unchanged.
+    /// Cuts a text by steps that do not change characters.
     pub(crate) fn cut(&self, text: &str) -> Result<Vec<Range<usize>>> {
         let mut pieces = vec![Range { start: 0, end: text.len() }];
         for step in &self.0 {

@@ -24,7 +24,7 @@ const TRIES: usize = 32;
 #[derive(Debug, Clone, Copy)]
 struct Place {
     base: u32,
-    /// Value of the token that ends here.
+    /// Value of the token that ends at this node.
     value: u32,
 }
 
@@ -32,7 +32,7 @@ struct Place {
 ///
 /// The child of a node for a byte is at `base ^ byte`, if the label there is this byte. No two
 /// nodes with children share a base, so the label identifies the parent. The label of a free slot
-/// is a byte by which no base leads there.
+/// is a byte that leads to the slot from no base.
 #[derive(Debug)]
 pub(crate) struct Trie {
     labels: Vec<u8>,
@@ -55,13 +55,13 @@ struct Branch {
 impl Trie {
     pub(crate) const ROOT: Node = 0;
 
-    /// Creates a trie of tokens and their numbers. Of repeated tokens, the last counts.
+    /// Creates a trie of tokens and their numbers. If a token is repeated, the last number counts.
     pub(crate) fn new<'a>(tokens: impl Iterator<Item = Entry<'a>>) -> Result<Self> {
         let mut order = Vec::new();
         for token in tokens {
             push(&mut order, token)?;
         }
-        // The buffer of a stable sort is at most as large as the list.
+        // A stable sort allocates at most as much as the list.
         ask_for(size_of_val(&*order))?;
         order.sort_by_key(|&(token, _)| token);
         let mut builder = Builder::default();
@@ -194,8 +194,8 @@ impl Builder {
         place
     }
 
-    /// Sets the value of a node from the first tokens of the branch, which end there. Returns the
-    /// index of the next token.
+    /// Sets the value of a node from the first tokens of the branch, which end at the node. Returns
+    /// the index of the next token.
     fn end_tokens(&mut self, branch: &Branch, order: &[Entry<'_>]) -> usize {
         let mut at = branch.start;
         while at < branch.end && order[at].0.len() == branch.depth {
@@ -224,7 +224,7 @@ impl Builder {
     }
 
     /// Returns a base with free slots for all children: among the first free slots, or else in the
-    /// last block. Gives up a first free slot if no base fits.
+    /// last block. Gives up on the first free slot if no base fits.
     fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
         let base = self.base_from(self.first, first, children);
         if base.is_some() {
@@ -259,8 +259,8 @@ impl Builder {
     fn finish(self) -> Trie {
         let (mut labels, mut contained) = (Vec::with_capacity(self.parents.len()), [false; 256]);
         for (parents, bases) in self.parents.chunks(BLOCK).zip(self.bases.chunks(BLOCK)) {
-            // Each base leads to a node in its block, so a block with a free slot has another slot
-            // that is not a base.
+            // Each base leads to a node in its block, so a block with a free slot has at least one
+            // slot that is not a base.
             let other = bases.iter().position(|is_base| !is_base).unwrap_or_default();
             labels.extend(parents.iter().enumerate().map(|(place, &parent)| match parent {
                 FREE | NOBODY => (place ^ other) as u8,

@@ -34,7 +34,7 @@ pub struct Direct {
     special_tokens: SpecialTokens,
     workspaces: Pool,
     sorted_tokens: OnceBox<SortedTokens>,
-    /// Fingerprint, once computed.
+    /// The fingerprint, once computed.
     digest: OnceBox<[u8; 32]>,
     token_table: OnceBox<Arc<TokenTable>>,
 }
@@ -74,7 +74,7 @@ impl Direct {
         Self { normalization, digest: OnceBox::new(), ..self }
     }
 
-    /// Returns the normalization of text.
+    /// Returns the normalization that is applied to text.
     pub fn normalization(&self) -> Normalization {
         self.normalization
     }
@@ -119,14 +119,14 @@ impl Direct {
         self.encode_normal(&text, &request.allowed, sink)
     }
 
-    /// Returns the number of tokens of a text, or some number above `limit`.
+    /// Returns the number of tokens of a text, or some larger number than `limit` if it has more.
     pub(crate) fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
         let mut count = Count::till(limit);
         self.encode(text, request, &mut count)?;
         Ok(count.total)
     }
 
-    /// Checks `text` and returns its normalization.
+    /// Checks `text` and returns it normalized.
     #[inline]
     fn prepare<'a>(&self, text: &'a str, request: &Request) -> Result<Cow<'a, str>> {
         let text = self.normalization.apply(text)?;
@@ -135,7 +135,7 @@ impl Direct {
     }
 
     /// Walks normalized text into `sink`. Names in `allowed` become their special tokens; all other
-    /// text, including other special names, is ordinary.
+    /// text is ordinary, including other special names.
     pub(crate) fn encode_normal<S: Sink>(
         &self,
         text: &str,
@@ -182,8 +182,8 @@ impl Direct {
         })
     }
 
-    /// Appends the ids of one piece, given as bytes, without splitting it or searching it for
-    /// special tokens.
+    /// Appends the ids of one piece, given as bytes, without splitting the piece or searching it
+    /// for special tokens.
     pub fn encode_piece(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         if piece.is_empty() {
             return Ok(());
@@ -194,8 +194,8 @@ impl Direct {
         merger.append_one(piece, Piece { start: 0, end: piece.len() }, ids)
     }
 
-    /// Appends the ids of nonempty pieces of `text`, without splitting them or searching them for
-    /// special tokens.
+    /// Appends the ids of nonempty pieces of `text`, without splitting the pieces or searching them
+    /// for special tokens.
     pub fn encode_pieces(&self, text: &str, pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
         // A piece has at most as many ids as bytes.
         reserve(ids, pieces.iter().map(|piece| piece.end - piece.start).sum())?;
@@ -218,8 +218,8 @@ impl Direct {
     }
 
     /// Splits `text` into pieces; allowed special tokens are separate pieces. Passes the normalized
-    /// text and its pieces, batch by batch, to `take`. Text that the pattern does not match is in
-    /// no piece.
+    /// text and its pieces, batch by batch, to `take`. Text that the pattern does not match is
+    /// omitted.
     pub fn split(
         &self,
         text: &str,
@@ -257,7 +257,7 @@ impl Direct {
         }
     }
 
-    /// Returns the workspaces that calls borrow, with their caches: to clear or disable them.
+    /// Returns the workspaces that calls borrow, to clear or disable their caches.
     pub fn workspaces(&self) -> &Pool {
         &self.workspaces
     }
@@ -323,8 +323,8 @@ impl Direct {
     }
 }
 
-/// Walks text without special tokens into `sink`, in the pieces of each batch that `cut` fills; 0
-/// pieces end the walk. The text begins at byte `base` of the whole text.
+/// Walks text without special tokens into `sink`: `cut` fills one batch of pieces after the other,
+/// until it returns 0. The text begins at byte `base` of the whole text.
 #[inline(always)]
 fn encode_stretch<S: Sink>(
     text: &str,
@@ -363,7 +363,7 @@ fn encode_stretch<S: Sink>(
 const DECODED_AT_ONCE: usize = 1 << 16;
 
 /// Texts of up to this many bytes are copied into a larger buffer: pieces are read 16 bytes at a
-/// time, and in a short text all of them are near the end.
+/// time, and in a short text every piece is near the end.
 const PADDED: usize = 32;
 
 #[inline(always)]

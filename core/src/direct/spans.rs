@@ -13,20 +13,20 @@ use crate::request::Request;
 use crate::sink::Sink;
 use crate::special_tokens::Selection;
 
-/// The ids of a text, and the data to find the position of each id.
+/// The ids of a text, and the data from which to compute their positions.
 #[derive(Debug)]
 struct Aligned<'a> {
     /// Ids, without skipped ones.
     ids: Vec<u32>,
-    /// Number of ids that were skipped before them.
+    /// Number of ids skipped before the first.
     skipped: usize,
     normal: Cow<'a, str>,
     alignment: Alignment,
     jumps: Vec<Jump>,
 }
 
-/// An id that does not start at the end of the previous id's bytes, because the pattern skips the
-/// text between them or because either id is a special token, whose id may have several names.
+/// An id that does not start at the end of the previous id's bytes, because the pattern skips text
+/// between them, or because one is a special token, whose id may have several names.
 #[derive(Debug)]
 struct Jump {
     /// Index of the id.
@@ -40,12 +40,12 @@ struct Jump {
 struct JumpSink {
     ids: Vec<u32>,
     jumps: Vec<Jump>,
-    /// Start of the next id unless it is a jump; `None` if it is one anyway.
+    /// Start of the next id unless it is a jump; `None` if the next id is a jump in any case.
     expected: Option<usize>,
     /// Token numbers: ids before the range are skipped, and the walk ends after the range.
     wanted: Range<usize>,
     skipped: usize,
-    /// Index of an id that is a jump: the ids before it can be skipped.
+    /// Index of an id that is a jump, before which ids can be skipped.
     mark: usize,
 }
 
@@ -111,8 +111,8 @@ impl Sink for JumpSink {
 }
 
 impl Direct {
-    /// Returns the ids of a text and, for each id, the bytes of the text it comes from, widened to
-    /// whole characters: tokens that share a character overlap.
+    /// Returns the ids of a text and, for each id, its bytes in the text, widened to whole
+    /// characters: tokens that share a character overlap.
     ///
     /// Fails like [`Direct::encode`].
     pub fn encode_with_spans(
@@ -128,7 +128,7 @@ impl Direct {
         Ok((aligned.ids, spans))
     }
 
-    /// Returns the ids of a text and the bytes that each token keeps: tokens are contiguous.
+    /// Returns the ids of a text and the exact bytes of each token, which are contiguous.
     pub(crate) fn encode_kept(
         &self,
         text: &str,
@@ -146,8 +146,8 @@ impl Direct {
     }
 
     /// Returns where tokens of a text end, and how many it has, without looking for disallowed names.
-    /// Tokens with numbers outside `wanted` may be missing, and after its end they need not be
-    /// counted: memory and time do not grow with them.
+    /// Tokens with numbers outside `wanted` may be missing, and tokens after its end need not be
+    /// counted: memory and time do not depend on them.
     pub(crate) fn token_ends(
         &self,
         text: &str,
@@ -165,8 +165,8 @@ impl Direct {
         Ok((ends, aligned.skipped + aligned.ids.len()))
     }
 
-    /// Appends the ids of a run that begins at byte `base` of its prompt and, for each id, the
-    /// bytes of the prompt it comes from.
+    /// Appends the ids of a run that begins at byte `base` of its prompt and, for each id, its
+    /// bytes in the prompt.
     pub(crate) fn encode_run_with_spans(
         &self,
         run: &str,
@@ -182,7 +182,7 @@ impl Direct {
 
     /// Returns true if the concatenated texts of a run's ids are the run.
     pub(crate) fn keeps_text(&self, run: &str) -> Result<bool> {
-        // Another pattern may skip text.
+        // Any other pattern may skip text.
         Ok(self.splitter().is_family() && self.normalization().keeps(run))
     }
 
@@ -191,9 +191,9 @@ impl Direct {
         self.token_bytes(id).map_or(0, <[u8]>::len)
     }
 
-    /// Encodes a normalized text. Keeps the ids around the tokens with numbers in `wanted`: enough of
-    /// those before it are skipped, and of those after it not produced, that memory and time do not
-    /// grow with them.
+    /// Encodes a normalized text. Keeps the ids around the tokens with numbers in `wanted`. Skips
+    /// enough earlier ids, and leaves out enough later ids, that memory and time do not depend on
+    /// them.
     fn align<'a>(
         &self,
         normal: Cow<'a, str>,
@@ -225,7 +225,7 @@ impl Aligned<'_> {
         Ok(())
     }
 
-    /// Returns the bytes of the text that a span of the normalized text comes from, widened to whole
+    /// Returns the bytes of the original text for a span of the normalized text, widened to whole
     /// characters.
     fn original(&self, span: Range<usize>) -> Range<usize> {
         self.alignment.original(floor(&self.normal, span.start)..ceil(&self.normal, span.end))

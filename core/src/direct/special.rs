@@ -10,7 +10,7 @@ use crate::normalize::{Normalization, starts_stretch};
 use crate::special_tokens::Selection;
 
 impl Direct {
-    /// Returns the names of the special tokens in a text, and their bytes in the text.
+    /// Returns the special tokens in a text: the name and the byte range of each.
     pub(crate) fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         let (normal, alignment) = self.normalization().align(text)?;
         let all = self.special_tokens().all();
@@ -24,7 +24,7 @@ impl Direct {
         Ok(spans)
     }
 
-    /// Searches the text before normalization, so that normalization forms no name. Names that
+    /// Searches the text before normalization, so that normalization cannot form a name. Names that
     /// normalization would change inside this text are ordinary text, as in [`Direct::encode`].
     pub(crate) fn find_in_segment(
         &self,
@@ -48,8 +48,8 @@ impl Direct {
     }
 
     /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
-    /// same first `known` bytes. Returns how many of `earlier` also come first here, and all tokens
-    /// that follow them.
+    /// same first `known` bytes. Returns how many leading tokens of `earlier` still hold, and all
+    /// tokens after them.
     pub(crate) fn find_in_text(
         &self,
         text: &str,
@@ -58,7 +58,7 @@ impl Direct {
         earlier: &[Fixed],
     ) -> Result<(usize, Vec<Fixed>)> {
         let special = self.special_tokens();
-        // All names that begin this early end in the known bytes, and none is part of a longer
+        // Every name that begins this early ends in the known bytes, and is not part of a longer
         // name.
         let decided = known.saturating_sub(special.all().longest());
         let kept = earlier.partition_point(|fixed| fixed.start < decided);
@@ -81,7 +81,7 @@ impl Direct {
         allowed: &Selection,
         fixed: &mut Vec<Fixed>,
     ) -> Result<usize> {
-        // Considers all names, so that a caller may allow others before more text comes.
+        // Considers all names, because the caller may allow other names before appending text.
         let open = self.special_tokens().all().open_from(text);
         *fixed = self.find_in_text(text, allowed, 0, &[])?.1;
         fixed.retain(|fixed| fixed.start < open);

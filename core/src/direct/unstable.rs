@@ -11,8 +11,8 @@ use crate::special_tokens::Selection;
 
 impl Direct {
     /// Returns the tokens of `text` that are the same for every continuation, and the possible ids
-    /// of the rest: sequences of ids that cover the rest and end with a token that reaches its end
-    /// or extends beyond it. Text that ends with an allowed special token has no rest.
+    /// of the rest: sequences of ids that cover the rest and whose last token ends with the rest or
+    /// extends beyond it. Text that ends with an allowed special token has no rest.
     pub fn encode_with_unstable(
         &self,
         text: &str,
@@ -94,8 +94,7 @@ fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
 
-    // A token may straddle the end of `rest` from every position within the length of the longest
-    // token.
+    // A token that starts within its maximum length of the end may extend beyond `rest`.
     let first = rest.len().saturating_sub(tokens.longest()).max(1);
     let mut text = Vec::new();
     for cut in first..rest.len() {
@@ -108,7 +107,7 @@ fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
         }
     }
 
-    // The text that follows may cut off whitespace at the end: `\s+(?!\S)`.
+    // Later text may split whitespace at the end: `\s+(?!\S)`.
     let last = rest.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
     if let Some(space) = last.and_then(|chunk| chunk.valid().chars().next_back())
         && space.is_whitespace()

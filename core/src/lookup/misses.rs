@@ -1,5 +1,5 @@
-//! Resolves cache misses in batches: each step runs for all pieces before the next one, and
-//! prefetches the memory that the next one reads. The ids found are then inserted among the ids of
+//! Resolves cache misses in batches: each step runs for all pieces before the next step, and
+//! prefetches the memory that the next step reads. The ids found are then inserted among the ids of
 //! the other pieces.
 
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::tier::Tier;
 use crate::vocabulary::{Key, NONE, SHORT, TokenProbe, Vocabulary, is_key_of_other, length_of};
 
 /// The number of recent misses of up to [`SHORT`] bytes that a batch remembers, to recognize
-/// repeated ones. Longer misses are resolved again each time.
+/// repeated misses. Longer misses are resolved each time.
 const RECENT: usize = 256;
 /// Pieces merged in lanes have a key in the cache's table of short or of medium pieces.
 const _: () = assert!(LANES_LIMIT <= MEDIUM);
@@ -32,12 +32,12 @@ pub(super) struct Misses {
     misses: Vec<Miss>,
     /// The ids of misses that are resolved.
     found: Vec<u32>,
-    /// The short misses: each may be a token.
+    /// The short misses, each of which may be a token.
     short: Vec<ShortMiss>,
-    /// For each of [`RECENT`] groups of cache sets, the index of the last miss in `short`; or any
-    /// number.
+    /// For each of [`RECENT`] groups of cache sets, the index of the last miss in `short`; or an
+    /// arbitrary number.
     recent: [usize; RECENT],
-    /// Repeated misses of a piece, each with the earlier miss.
+    /// Repeated misses, each with the earlier miss of the same piece.
     repeated: Vec<(usize, usize)>,
     /// The ids after the first miss, while they are moved.
     moved: Vec<u32>,
@@ -46,17 +46,17 @@ pub(super) struct Misses {
     lanes: LaneMerger,
 }
 
-/// A piece that is not in its home set of the cache.
+/// A piece that its home set of the cache lacks.
 #[derive(Debug, Clone)]
 struct Miss {
     probe: Probe,
     /// The number of ids of other pieces before the miss.
     position: usize,
-    /// The range of its ids in [`Misses::found`]. Empty if not resolved yet.
+    /// The range of its ids in [`Misses::found`]; empty until resolved.
     found: Range<usize>,
 }
 
-/// A miss of up to [`SHORT`] bytes that is not in the cache.
+/// A miss of up to [`SHORT`] bytes.
 #[derive(Debug, Clone, Copy)]
 struct ShortMiss {
     piece: Piece,
@@ -80,7 +80,7 @@ impl Default for Misses {
 }
 
 impl Misses {
-    /// Adds a miss whose ids belong after the first `position` of other pieces.
+    /// Adds a miss whose ids belong after the first `position` ids of other pieces.
     #[inline(always)]
     pub(super) fn push(&mut self, probe: Probe, position: usize) {
         self.misses.push(Miss { probe, position, found: 0..0 });
@@ -134,8 +134,8 @@ impl Misses {
         Ok(())
     }
 
-    /// Finds the ids of short pieces, and of longer ones that are merged in lanes, one step for all
-    /// of them at a time. Leaves the pieces that cannot be resolved this way.
+    /// Finds the ids of short pieces, and of longer pieces that are merged in lanes, running each
+    /// step for all pieces at once. Leaves pieces that cannot be resolved in this way.
     fn find_in_steps<R: Resolve>(
         &mut self,
         vocabulary: &Vocabulary,
@@ -162,7 +162,7 @@ impl Misses {
                     }
                 }
             } else if is_key_of_other(probe.key) && length_of(probe.key) <= LANES_LIMIT {
-                // The piece is merged as a whole: its segments would have the same ids.
+                // Merged as a whole: merging segment by segment would give the same ids.
                 if single.append_known_or_token(text, probe.piece(), vocabulary, found) {
                     miss.found = start..found.len();
                 } else {
@@ -233,8 +233,8 @@ impl Misses {
 }
 
 /// Copies the first `count` ids of `from` to `to`, and returns the rest of `to`. Both must have
-/// room for [`COPY_WIDTH`] more than `count`: copies of a constant length are faster than exact
-/// ones.
+/// room for [`COPY_WIDTH`] more than `count`, because copies of a constant length are faster than
+/// exact copies.
 #[inline(always)]
 fn copy_wide<'a>(from: &[u32], count: usize, to: &'a mut [u32]) -> &'a mut [u32] {
     let wide = count.next_multiple_of(COPY_WIDTH);

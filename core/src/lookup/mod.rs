@@ -1,8 +1,8 @@
 //! Looks up the ids of pieces.
 //!
-//! Memory latency takes most of the time, so pieces are looked up by the hundred: the cache sets of
-//! all of them are prefetched (`prefetch`), then the ids of the known pieces are written in turn.
-//! Misses are resolved by the hundred as well (`misses`), or one at a time (`single`).
+//! Memory latency takes most of the time, so pieces are looked up by the hundred: all their cache
+//! sets are prefetched (`prefetch`), then the ids of the cached pieces are written in turn. Misses
+//! are resolved by the hundred as well (`misses`), or one at a time (`single`).
 
 mod misses;
 mod prefetch;
@@ -20,7 +20,7 @@ use single::SingleEncoder;
 
 /// Finds the ids of pieces that are not cached.
 pub trait Resolve {
-    /// Returns the vocabulary, if the ids of a piece result from merging its bytes.
+    /// Returns the vocabulary, if merging the bytes of a piece gives its ids.
     fn vocabulary(&self) -> Option<&Vocabulary> {
         None
     }

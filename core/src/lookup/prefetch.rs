@@ -1,4 +1,4 @@
-//! Looks up many pieces at once: prefetches memory for all of them before reading it.
+//! Looks up many pieces at once: prefetches the memory for all pieces before reading.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use crate::vocabulary::{
 /// The number of pieces looked up at once. Larger batches evict prefetched lines before they are
 /// used.
 const BATCH_SIZE: usize = 512;
-/// The number of misses that are worth a batch.
+/// The number of misses from which a batch pays off.
 const MISS_BATCH: usize = 128;
 
 /// Pieces still to look up.
@@ -35,13 +35,13 @@ impl<'a> PieceStream<'a> {
     }
 }
 
-/// Look-ups that are done together, and their misses.
+/// Look-ups done together, and their misses.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeBatch {
     /// The first `count` probes belong to this batch.
     probes: Vec<Probe>,
     count: usize,
-    /// The misses of this batch, and earlier ones that are not resolved yet.
+    /// The misses of this batch, and earlier misses still to be resolved.
     misses: Misses,
 }
 
@@ -80,8 +80,8 @@ impl ProbeBatch {
         self.count > 0
     }
 
-    /// Takes a piece that is long, or Chinese. Takes a piece of three-byte characters segment by
-    /// segment, since segments recur more often than whole pieces.
+    /// Takes a long or a Chinese piece. Takes a piece of three-byte characters segment by segment,
+    /// because segments recur more often than whole pieces.
     #[inline(never)]
     fn prefetch_long(
         &mut self,
@@ -168,7 +168,7 @@ impl ProbeBatch {
         self.append_rest(single, text, known, ids)
     }
 
-    /// Continues [`ProbeBatch::append`] at `next`, a piece that is unknown or long, or has many
+    /// Continues [`ProbeBatch::append`] at `next`, a piece that is not cached, long, or has many
     /// ids.
     #[inline(never)]
     fn append_rest<R: Resolve>(
@@ -198,12 +198,12 @@ impl ProbeBatch {
         Ok(())
     }
 
-    /// Clears the batch, and misses that an error left.
+    /// Clears the batch, including misses left by an error.
     pub(super) fn clear(&mut self) {
         self.misses.clear();
     }
 
-    /// Inserts the ids of all misses since [`ProbeBatch::clear`] that are not resolved yet.
+    /// Inserts the ids of all misses since [`ProbeBatch::clear`] that are still to be resolved.
     #[inline(always)]
     pub(super) fn finish<R: Resolve>(
         &mut self,
@@ -215,8 +215,8 @@ impl ProbeBatch {
     }
 }
 
-/// Appends the ids of pieces up to the first that is long or not in its home set. Returns the
-/// number of pieces.
+/// Appends the ids of pieces up to the first piece that is long or missing from its home set.
+/// Returns the number of pieces.
 #[inline(always)]
 pub(super) fn append_few(
     cache: ShortPieces<'_>,
@@ -234,8 +234,8 @@ pub(super) fn append_few(
     cache.append_known(pieces, place, ids)
 }
 
-/// Takes pieces up to the first that is long, or Chinese if such pieces are segmented, and
-/// prefetches their cache sets. Returns the number of pieces.
+/// Takes pieces up to the first long piece, or Chinese piece if these are segmented, and prefetches
+/// their cache sets. Returns the number of pieces.
 #[inline(never)]
 fn prefetch_short(
     probes: &mut [Probe],

@@ -86,7 +86,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
         true
     }
 
-    /// Appends the cached ids, or else those that `find` appends, and caches them.
+    /// Appends the cached ids; otherwise calls `find` to append them, and caches them.
     #[inline(always)]
     fn append_cached(
         &mut self,

@@ -9,15 +9,15 @@ use crate::vocabulary::{NONE, Neighbors, Pairs, three_byte_char};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstPart {
     pub(super) part: u32,
-    /// True if the rank of its merge with the part before is known, as between two single bytes.
+    /// True if the rank of the merge with the previous part is known, as between two single bytes.
     /// Always true for the first part.
     pub(super) is_known: bool,
-    /// Rank of that merge, or [`NONE`] if unknown.
+    /// Rank of the merge with the previous part, or [`NONE`] if unknown.
     pub(super) rank: u32,
 }
 
-/// Calls `found` with the initial parts of `piece`, in order. They are single bytes; three-byte
-/// characters that are complete before any other merge can take part of them; and pairs of bytes
+/// Calls `found` with the initial parts of `piece`, in order. The parts are single bytes;
+/// three-byte characters whose bytes merge before any other merge can use them; and pairs of bytes
 /// that are certain to merge. For ordered vocabularies only.
 ///
 /// Two neighboring bytes are certain to merge if their merge ranks before every merge that could

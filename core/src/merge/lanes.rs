@@ -1,10 +1,10 @@
 //! Merges many short pieces at once, in vector lanes.
 //!
 //! Each look-up depends on the result of the one before, so that a single piece waits for
-//! memory again and again. Here each piece has a lane of a block, whose rows hold the first part of
-//! each piece, then the second, and so on. In each step every piece merges its two parts of the
-//! lowest rank, all resulting pairs are looked up together, and vector instructions move the parts
-//! up and find the next lowest ranks.
+//! memory again and again. Here each piece has a lane of a block, whose rows have the first part of
+//! each piece, then the second, and so on. In each step every piece merges its pair of the lowest
+//! rank, all resulting pairs are looked up together, and vector instructions move the parts up and
+//! find the next lowest ranks.
 
 use super::initial::first_parts;
 use crate::ablation::Mechanism;
@@ -27,7 +27,7 @@ const NOTHING: u32 = NONE << ROW_BITS;
 /// Maximum number of pairs looked up together.
 const LOOKUPS: usize = 512;
 
-/// Maximum length in bytes of a piece that is merged here.
+/// Maximum length in bytes of a piece to merge in lanes.
 pub(crate) const LANES_LIMIT: usize = ROWS - 1;
 
 /// Merges many pieces at once; reuses its buffers.
@@ -228,7 +228,7 @@ impl LaneBlock {
         let mut count = 0_usize;
         let mut last = NONE;
         first_parts(pairs, piece, |first| {
-            // The first part has no predecessor, so its rank there is not a merge.
+            // The first part has no predecessor, so this cell is not the rank of a merge.
             let before = count.wrapping_sub(1) % ROWS;
             lookups.add_if(!first.is_known, last, first.part, Cell::new(block, before, lane));
             self.ranks[before][lane] = first.rank << ROW_BITS;
@@ -255,13 +255,13 @@ impl LaneBlock {
             let before = row.wrapping_sub(1) % ROWS;
             let left = self.parts[before][lane];
             lookups.add_if(row > 0, left, part, Cell::new(block, before, lane));
-            // The next row still has the second of the two parts.
+            // The next row still has the second part of the merged pair.
             let right = self.parts[(row + 2) % ROWS][lane];
             lookups.add_if(row + 1 < count, part, right, Cell::new(block, row + 1, lane));
         }
     }
 
-    /// Moves the parts after merged parts up by a row, and finds the lowest ranks.
+    /// Moves the parts after each merge up by a row, and finds the lowest ranks.
     #[inline(always)]
     fn advance(&mut self, tier: Tier) {
         match tier.kind() {
@@ -333,8 +333,8 @@ fn bits(mut bits: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Branch-free `condition ? yes : no`, for loops that become vector instructions: branches or
-/// conditional moves would compile to a gather.
+/// Branch-free `condition ? yes : no`, for loops that compile to vector instructions; branches
+/// would compile to a gather.
 #[inline(always)]
 fn choose(condition: bool, yes: u32, no: u32) -> u32 {
     let mask = u32::from(condition).wrapping_neg();

@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::rule::{HeapMerger, MergeTable};
 use crate::vocabulary::Vocabulary;
 
-/// Maximum length in bytes of a piece that is scanned: the scan is quadratic and slower than a heap
-/// beyond.
+/// Maximum length in bytes of a piece to scan: the scan is quadratic, and slower than a heap for
+/// longer pieces.
 pub const SCAN_LIMIT: usize = 31;
 
 pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
@@ -58,7 +58,7 @@ mod tests {
     use crate::tier::Tier;
     use crate::vocabulary::Pairs;
 
-    /// Ordered vocabularies: every token is merged from two tokens that rank before it.
+    /// Generates ordered vocabularies: every token is merged from two tokens of lower rank.
     fn learned() -> impl Strategy<Value = (Vocabulary, Vec<Vec<u8>>)> {
         let bytes: &[&[u8]] =
             &[b"ab", b"abc", b"a\0", b"\xe4\xb8\x80ab", b"\xe4\xb8\x80\x81a", b"\xd0\xb0\xd1"];

@@ -1,7 +1,7 @@
-//! Merges parts, with equal neighbors as one run: a line of dashes or a megabyte of spaces is
-//! halved again and again, without a visit to each part.
+//! Merges parts, treating equal neighbors as one run: a line of dashes or a megabyte of spaces is
+//! halved again and again, without visiting each part.
 //!
-//! For ordered vocabularies only: a merge creates no other merge of its rank or below, so all
+//! For ordered vocabularies only: a merge creates no merge of its own rank or a lower rank, so the
 //! merges of one rank may be done in any order. (Of three consecutive equal parts the first two
 //! merge, which concerns one run only.)
 
@@ -22,8 +22,8 @@ pub(super) struct Run {
     count: u32,
     previous: u32,
     next: u32,
-    /// Rank of the merge of two of its parts, if there are two, and rank of the merge of its last
-    /// part with the first part of the next run; or [`NONE`].
+    /// Rank of the merge of two parts of the run, if it has two, and of its last part with the
+    /// first part of the next run; or [`NONE`].
     inner: u32,
     outer: u32,
 }
@@ -34,7 +34,7 @@ impl Run {
     }
 }
 
-/// Bytes of ordinary text that take as long as one merge.
+/// Bytes of ordinary text that take as much time as one merge.
 const BYTES_PER_MERGE: usize = 8;
 
 /// End of the list.
@@ -104,7 +104,7 @@ impl Runs {
         let mut merges = 0;
         while let Some(Reverse(candidate)) = self.candidates.pop() {
             let (rank, run) = ((candidate >> 33) as u32, (candidate >> 1) as u32);
-            // A candidate is stale if its run has other parts or neighbors now.
+            // A candidate is stale if its run now has other parts or neighbors.
             let Run { inner, outer, .. } = self.runs[run as usize];
             if candidate & 1 != 0 {
                 if outer == rank {

@@ -17,7 +17,7 @@ use crate::polling::poll;
 use crate::rule::is_valid_pair;
 use crate::vocabulary::{NONE, Pairs, Vocabulary, three_byte_char};
 
-/// The number of bytes merged at once, as long as windows meet in valid pairs.
+/// The number of bytes merged at once while windows meet in valid pairs.
 const WINDOW: usize = 512;
 
 pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
@@ -70,7 +70,7 @@ pub(super) fn merge_windows(
         runs.merge_all(pairs)?;
         let before = out[first..].last().copied();
         if before.is_some_and(|before| !is_valid_pair(pairs, before, runs.first_part())) {
-            // Parts taken as settled were not.
+            // Some parts were not settled after all.
             let mut back = 0;
             while back < window && out.len() > first {
                 back += out.pop().map_or(0, width);
@@ -82,7 +82,7 @@ pub(super) fn merge_windows(
         if end == piece.len() {
             return runs.append_all(out);
         }
-        // The last eighth is merged again, with the text that follows.
+        // The last eighth is merged again, together with the text after it.
         let settled = end - start - (end - start).div_ceil(8);
         let from = start;
         runs.each(|part, count| {

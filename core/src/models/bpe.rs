@@ -26,7 +26,7 @@ use crate::components::bytes::{Spelling, spaced, try_bytes_of};
 use crate::components::split::Split;
 use crate::error::{Error, Result};
 
-/// Takes the id of each token of a piece and the number of bytes it covers.
+/// Receives the id of each token of a piece and the number of bytes that the token covers.
 pub(super) type Covering<'a> = &'a mut dyn FnMut(u32, usize) -> Result<()>;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Bpe {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) header: Header,
-    /// Mapping between the ids of the core and of the file; `None` if they are equal.
+    /// Mapping between the ids of the core and the ids of the file; `None` if both are equal.
     pub(super) ids: Option<Ids>,
     others: Others,
     size: usize,
@@ -51,14 +51,14 @@ pub(super) struct Table {
     /// Characters that merging starts from; `None` if merging starts from the bytes that characters
     /// represent.
     characters: Option<Characters>,
-    /// [`Ids::id_of`], with byte tokens replaced by the tokens for the bytes of characters that are
-    /// not tokens, if all such characters become byte tokens.
+    /// [`Ids::id_of`], but with the byte tokens that stand for unknown characters, if every unknown
+    /// character becomes byte tokens.
     pub(super) with_bytes: Option<Vec<u32>>,
-    /// First id of the tokens that are not in the file; `None` if there are none.
+    /// First id of the tokens that the file lacks; `None` if there are none.
     first_hidden: Option<u32>,
     /// SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
-    /// The same lists over characters, for pieces whose characters represent no bytes.
+    /// The same lists over characters, for pieces with characters that do not represent bytes.
     pub(super) over_characters: OnceBox<WordBpe>,
 }
 
@@ -99,7 +99,7 @@ impl Bpe {
             }
             _ => None,
         };
-        // Text over characters is also cut at other positions first.
+        // Over characters, text is first cut at further positions.
         let vocabulary =
             if characters.is_some() { vocabulary.without_boundaries() } else { vocabulary };
         let table = Table {
@@ -127,7 +127,7 @@ impl Bpe {
         Ok(Self { core: Arc::new(core), table })
     }
 
-    /// Wraps the tokens and ids of a direct stage.
+    /// Wraps the vocabulary of a direct stage.
     pub(crate) fn of_direct(core: Arc<crate::Direct>) -> Self {
         let table = Table { size: core.vocabulary().len(), is_core: true, ..Table::default() };
         Self { core, table: Arc::new(table) }
@@ -157,7 +157,7 @@ impl Bpe {
         if self.is_byte_level() { Spelling::Represented } else { Spelling::Spaced }
     }
 
-    /// Whether pieces of `text` need the list of merges.
+    /// Whether some piece of `text` needs the list of merges.
     pub(super) fn needs_list(&self, text: &[u8]) -> bool {
         let listed = self.table.listed.as_ref();
         listed.is_some_and(|listed| !self.table.is_core || listed.lacks_a_byte_of(text))
@@ -176,7 +176,7 @@ impl Bpe {
         self.table.ids.as_ref().map_or(core, |ids| ids.id_of[core as usize])
     }
 
-    /// Returns the core's bytes of a token that merging makes.
+    /// Returns the bytes that the core has for a token, if merging produces it.
     fn merged(&self, id: u32) -> Option<&[u8]> {
         if self.is_hidden(id) {
             return None;
@@ -189,7 +189,7 @@ impl Bpe {
         self.core.token_bytes(core)
     }
 
-    /// Encodes one piece. Calls `found` with each token id and the number of bytes it covers.
+    /// Encodes one piece. Calls `found` with each token id and its number of bytes.
     pub(super) fn each_token(&self, piece: &str, found: Covering<'_>) -> Result<()> {
         if let Some(characters) = self.characters() {
             return self.encode_characters(characters, piece, found);
@@ -294,7 +294,7 @@ impl Bpe {
         Ok(true)
     }
 
-    /// Returns the bytes of a token merged from bytes.
+    /// Returns the bytes of a token that is merged from bytes.
     pub(crate) fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.merged(id).filter(|_| self.is_byte_level())
     }
@@ -322,7 +322,7 @@ impl Bpe {
         unknown.and_then(|token| self.token_to_id(token)).filter(|&id| !self.may_make(id))
     }
 
-    /// Returns true if the tokens of a run of text are its bytes, in order.
+    /// Returns true if the bytes of the tokens of a run are the bytes of the run.
     pub(crate) fn keeps_bytes(&self, text: &str) -> bool {
         self.is_byte_level() && !self.needs_list(text.as_bytes())
     }
@@ -437,8 +437,8 @@ impl Questions for Bpe {
     }
 }
 
-/// `id_of`, with byte tokens replaced by the tokens for the bytes of characters that are not
-/// tokens; `None` if a byte has no such token.
+/// Returns `id_of` with the byte tokens that stand for unknown characters; `None` if a byte has no
+/// such token.
 fn with_bytes(
     vocabulary: &Vocabulary,
     id_of: &[u32],

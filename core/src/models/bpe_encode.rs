@@ -117,7 +117,7 @@ impl Bpe {
         })
     }
 
-    /// Returns the token that a whole [swapped] piece over characters becomes without merging.
+    /// Returns the token that a whole [swapped] piece is, if no merging is needed.
     fn whole(&self, piece: &str) -> Result<Option<u32>> {
         if !self.table.header.ignore_merges {
             return Ok(None);

@@ -2,9 +2,9 @@
 //!
 //! A file lists the pairs of tokens that merge; the priority of a pair is its index in the list.
 //! The core has no such list: two parts merge if their concatenation is a token, with the priority
-//! of that token. Both give the same ids if the list contains, for every token that merging makes,
-//! the pair of the last merge of its own bytes, and the tokens are in the order of those pairs.
-//! Other pairs of the list then never meet (see `crate::vocabulary`).
+//! of that token. Both give the same ids if the list contains, for every token that merging
+//! produces, the pair of the last merge of the token's bytes, and the tokens are in the order of
+//! these pairs. Other pairs of the list then never meet (see `crate::vocabulary`).
 //!
 //! Nearly all files have their tokens in that order. Their merges are passed to the core as the cut
 //! that splits each token in two, and the core verifies them ([`by_cuts`]). For other files, the
@@ -47,7 +47,7 @@ pub(crate) struct Ids {
     pub(crate) core_of: FastMap<u32, u32>,
 }
 
-/// Tokens that merging never makes: they represent no bytes, or no merges lead to them.
+/// Tokens that merging never produces, because they represent no bytes or no merge leads to them.
 #[derive(Debug, Default)]
 pub(crate) struct Others {
     pub(crate) by_text: HashMap<String, u32>,
@@ -55,14 +55,14 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    /// Adds a token. Returns false if the token exists with another id.
+    /// Adds a token. Returns false if the token already has another id.
     pub(crate) fn insert(&mut self, text: String, id: u32) -> bool {
         self.by_id.insert(id, text.clone());
         self.by_text.insert(text, id).is_none()
     }
 }
 
-/// List of merges, for writing.
+/// List of merges, for writing files.
 #[derive(Debug)]
 pub(crate) enum Merges {
     /// Rank of a token of the core, and the length in bytes of its first part.
@@ -151,7 +151,7 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
         return Ok(None);
     };
     // The core looks up whole pieces among all its tokens. Unless merges are ignored, tokens that
-    // no merge makes must not be among them.
+    // no merge produces must not be among these.
     let mut kept = RankList::with_capacity(tokens.ids().len(), tokens.byte_len());
     let mut others = Others::default();
     let mut cuts: Vec<(u32, u32)> = Vec::with_capacity(merges.len());
@@ -190,14 +190,14 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     }))
 }
 
-/// Index of the token that each merge makes. `None` if the merges of a token are not adjacent, if a
-/// pair occurs twice, or if finding the order of the tokens takes too long.
+/// Returns the index of the token that each merge produces. `None` if the merges of a token are not
+/// adjacent, if a pair occurs twice, or if finding the order of the tokens takes too long.
 pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usize>> {
     let count = tokens.ids().len();
     let mut products = Vec::with_capacity(merges.len());
     let mut is_made = vec![false; count];
     let mut steps = 4 * count;
-    // Index of the last product, and the lengths of the first parts in its merges.
+    // Index of the last product, and the length of the first part in each of its merges.
     let (mut place, mut cuts) = (0, Vec::new());
     for [left, right] in merges.iter() {
         let is_product = |place: usize| {
@@ -232,8 +232,8 @@ pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usi
     Some(products)
 }
 
-/// The slow path, for any lists. `others` are texts that represent no bytes. The first `assembling`
-/// merges are not in the file.
+/// The slow path, for any lists. `others` are token texts that represent no bytes. The first
+/// `assembling` merges are not in the file.
 fn in_general(
     tokens: &RankList,
     others: &[(&str, u32)],
@@ -305,7 +305,7 @@ fn check_ids(
     }
 }
 
-/// Lists without assumptions about their order.
+/// The lists of a file, without assumptions about their order.
 struct General<'a> {
     by_bytes: FastMap<&'a [u8], u32>,
     tokens: FastMap<u32, &'a [u8]>,
@@ -313,7 +313,7 @@ struct General<'a> {
     ignore: bool,
 }
 
-/// Fields of [`Built`] that depend on how the lists can be merged.
+/// The fields of [`Built`] that depend on how to merge by the lists.
 struct Parts {
     vocabulary: Vocabulary,
     ids: Option<Ids>,
@@ -332,7 +332,7 @@ impl General<'_> {
         let mut buffer = Vec::new();
         for (place, &(left, right)) in (0..).zip(self.merges) {
             let (Some(a), Some(b)) = (self.tokens.get(&left), self.tokens.get(&right)) else {
-                // Merging starts from bytes and never makes a part that represents no bytes ...
+                // Merging starts from bytes and never produces a part that represents no bytes ...
                 if let Unknown::Token { id, .. } = unknown
                     && !has_all
                     && (left == id || right == id)
@@ -402,7 +402,7 @@ impl General<'_> {
         let mut vocabulary = build(&order)?;
         let mut dropped = Vec::new();
         if !self.ignore && !vocabulary.all_reachable() {
-            // The list never makes these tokens, but a look-up of a whole piece would find them.
+            // The list never produces these tokens, but looking up a whole piece would find them.
             let is_kept = |&id: &u32| {
                 let rank = vocabulary.rank(self.tokens[&id]);
                 rank.is_some_and(|rank| vocabulary.is_reachable(rank))
@@ -423,8 +423,8 @@ impl General<'_> {
         Ok(Some((vocabulary, ids)))
     }
 
-    /// Returns true if the list has the pairs of the vocabulary, in the same order, and its other
-    /// pairs can never meet.
+    /// Returns true if the list has the pairs of the vocabulary, in the same order, and the other
+    /// pairs of the list can never meet.
     fn gives_same_ids(
         &self,
         vocabulary: &Vocabulary,

@@ -28,14 +28,14 @@ use crate::error::{Error, Result};
 /// The lists of a file, as bytes.
 pub(crate) struct InBytes<'a> {
     pub(crate) tokens: RankList,
-    /// The empty token.
+    /// Token texts that represent no bytes: the empty token.
     pub(crate) others: Vec<(&'a str, u32)>,
     pub(crate) merges: Vec<Pair>,
     /// Number of merges at the start of the list that assemble characters.
     pub(crate) assembling: usize,
-    /// First id of the tokens that are not in the file. No text encodes to them.
+    /// First id of the tokens that are not in the file. Text never encodes to these tokens.
     pub(crate) first_hidden: u32,
-    /// Number of those tokens.
+    /// Number of tokens that the file lacks.
     pub(crate) hidden: usize,
     pub(crate) characters: Characters,
 }
@@ -138,8 +138,8 @@ pub(crate) fn in_bytes<'a>(
     Ok(InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters })
 }
 
-/// Returns, for each merge, the two characters at the join of its tokens. Fails for merges that no
-/// text leads to, because text is cut around unknown characters.
+/// Returns, for each merge, the two characters where its tokens meet. Fails for merges that text
+/// never reaches, because text is cut around unknown characters.
 fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result<Vec<[char; 2]>> {
     let mut joined: Vec<[char; 2]> = Vec::new();
     let made: HashSet<u32, FixedState> = characters.made().collect();
@@ -158,7 +158,7 @@ fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result
 
 /// [`in_bytes`] and the result of the build, if the merges of each token are adjacent in the list
 /// and the core verifies them: no look-up per merge. Also returns the first id of the tokens that
-/// are not in the file. `None` if another way must decide.
+/// are not in the file. `None` if only a slower build can decide.
 pub(crate) fn by_cuts(
     tokens: &TokenList,
     merges: &MergeList,
@@ -219,7 +219,7 @@ pub(crate) fn by_cuts(
     }
     let mut characters = Characters::new(&single, header, |name| others.by_text.get(name).copied());
     let mut made = header.unk_token.iter().cloned().chain((0..=255).map(byte_name));
-    // The core has bytes that are not tokens of the file.
+    // The core has tokens for bytes that the file lacks.
     let are_tokens =
         joined.iter().flatten().all(|&character| characters.cutter.is_known(character));
     if characters.cutter.count() != single.len()
@@ -268,7 +268,7 @@ impl Characters {
         Self { cutter, bytes: header.fallback(&id), unknown: Unknown::new(header, &id) }
     }
 
-    /// Returns the tokens that characters outside the vocabulary may become.
+    /// Returns the tokens to which characters outside the vocabulary may encode.
     fn made(&self) -> impl Iterator<Item = u32> {
         let has_all =
             (0..=255).zip(&self.bytes).all(|(byte, id)| !is_in_utf8(byte) || id.is_some());
@@ -284,7 +284,7 @@ impl Characters {
         self.made().any(|made| made == id)
     }
 
-    /// Returns the byte tokens of a character, if all of them are in the vocabulary.
+    /// Returns the byte tokens of a character, if the vocabulary has them all.
     fn bytes_of(&self, character: char) -> Option<impl Iterator<Item = u32>> {
         let mut utf8 = [0; 4];
         let length = swap(character).encode_utf8(&mut utf8).len();
@@ -304,8 +304,8 @@ impl Characters {
             && self.bytes_of(character).is_none()
     }
 
-    /// Returns the text without characters that become no token; `None` if there are none. The
-    /// characters around a dropped character merge.
+    /// Returns the text without characters that are dropped; `None` if there are no such
+    /// characters. The characters around a dropped character merge.
     pub(crate) fn without_dropped(&self, text: &str) -> Option<String> {
         if !matches!(self.unknown, Unknown::Dropped)
             || !text.chars().any(|character| self.is_dropped(character))
@@ -349,8 +349,8 @@ impl Characters {
         waiting.map_or(Ok(()), |(id, length)| found(id, length))
     }
 
-    /// Whether a text, not [swapped](swap), can be cut between these two characters without
-    /// changing a token.
+    /// Whether a text in its original form, not [swapped](swap), can be cut between these two
+    /// characters without changing a token.
     pub(crate) fn are_apart(&self, before: char, after: char) -> bool {
         let (before, after) = (swap(before), swap(after));
         !matches!(self.unknown, Unknown::Dropped) && self.cutter.are_apart(before, after)

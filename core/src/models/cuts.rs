@@ -1,5 +1,4 @@
-//! Cuts text between characters that are adjacent in no token, which nothing in the model can
-//! cross.
+//! Cuts text between characters that are adjacent in no token: no merge can cross such a cut.
 
 use std::ops::Range;
 
@@ -9,7 +8,7 @@ use crate::split::Piece;
 use crate::components::bytes::MARK;
 use crate::error::Result;
 
-/// Characters that are tokens, and the pairs of them that are adjacent in a token.
+/// Characters that are tokens, and which pairs of them are adjacent in a token.
 #[derive(Debug)]
 pub(crate) struct Cutter {
     /// One bit per code point: whether the character is a token.
@@ -116,7 +115,7 @@ impl Cuts<'_> {
         let are_pieces =
             |block: &[u8]| any_byte || block.iter().all(|&byte| cutter.is_known(byte.into()));
         let (mut start, mut at, mut count) = (self.start, self.read, 0);
-        // Without an open piece, any character will do.
+        // If no piece is open, the character does not matter.
         let mut before = text[start..at].chars().next_back().unwrap_or('\0');
         while at < text.len() && count + 2 * BLOCK <= pieces.len() {
             if let Some(block) = text.as_bytes()[at..].first_chunk::<BLOCK>()
@@ -153,7 +152,7 @@ impl Cuts<'_> {
                         start += 1;
                     }
                     at = start;
-                    // There may be no room for more.
+                    // There may be no more room.
                     break;
                 }
                 let is_apart = (start < at) & !joined.contains(before, character);
@@ -183,11 +182,11 @@ impl Cuts<'_> {
     }
 }
 
-/// Pairs of characters that are adjacent in a token. May report further pairs outside ASCII, which
-/// only makes pieces longer.
+/// Pairs of characters that are adjacent in a token. May also report other pairs outside ASCII,
+/// which only makes pieces longer.
 #[derive(Debug)]
 struct Joined {
-    /// 1 for each two ASCII characters that are not a pair.
+    /// 1 for each two ASCII characters that are adjacent in no token.
     apart: Box<[[u8; 128]; 128]>,
     /// One bit per hash of any other pair.
     others: Vec<u64>,
@@ -195,7 +194,7 @@ struct Joined {
     shift: u32,
 }
 
-/// Bits of the table per pair; text without other cuts relies on this table.
+/// Bits of the table per pair: many, because text without other cuts relies on this table.
 const SPARSE: usize = 64;
 
 impl Joined {

@@ -32,7 +32,7 @@ pub(crate) struct ModelFile {
     fields: Map<String, Value>,
 }
 
-/// Reads a field that is present, possibly null.
+/// Reads a field that is present, even if null.
 fn present<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<Value>, D::Error> {
@@ -77,8 +77,8 @@ impl ModelFile {
         }
     }
 
-    /// Infers the type of a model without the field: the first type whose fields are all present,
-    /// in the order of `tokenizers`.
+    /// Infers the type of a model that does not name one: the first type whose fields are all
+    /// present, in the order of `tokenizers`.
     fn likely_type(&self) -> Result<String> {
         let is_map = matches!(self.vocab, Some(VocabFile::Map(_)));
         let kind = if is_map && self.merges.is_some() && self.fields::<Header>().is_ok() {

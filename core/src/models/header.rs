@@ -1,4 +1,4 @@
-//! Fields of a model in a file, except the two lists.
+//! The fields of a model in a file, except its two lists.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct Header {
     pub(crate) ignore_merges: bool,
     #[serde(skip)]
     pub(crate) sampling: Sampling,
-    /// Length of the prefix that the merges were read with, if it differs from the field.
+    /// Length of the prefix with which the merges were read, if it differs from the field.
     #[serde(skip)]
     merged_prefix: Option<usize>,
 }
@@ -35,7 +35,7 @@ fn or_false<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<b
 }
 
 impl Header {
-    /// Returns the fields of a vocabulary over characters, where consecutive unknown characters
+    /// Returns the fields for a vocabulary over characters, in which consecutive unknown characters
     /// fuse into one token.
     pub(crate) fn of_characters(unknown: String, byte_fallback: bool) -> Self {
         let unk_token = Some(unknown);
@@ -52,12 +52,12 @@ impl Header {
         Ok(Self { sampling, merged_prefix, ..with_field(self, name, value)? })
     }
 
-    /// Returns the fields with the type, and with the fields that files do not hold.
+    /// Returns the fields with the type, and with the fields that files lack.
     pub(crate) fn fields(&self) -> Result<Value> {
         super::fields("BPE", self, Some(&self.sampling))
     }
 
-    /// Fails if a field has a value that is valid for no model.
+    /// Fails if a field has a value that no model accepts.
     pub(crate) fn check(&self) -> Result<()> {
         match self.dropout {
             Some(rate) if !(0.0..=1.0).contains(&rate) => {
@@ -67,7 +67,7 @@ impl Header {
         }
     }
 
-    /// Share of merges that are skipped.
+    /// Probability of skipping a merge.
     pub(crate) fn dropout(&self) -> f32 {
         self.dropout.unwrap_or(0.0)
     }
@@ -87,8 +87,8 @@ impl Header {
         self.end_of_word_suffix.as_deref().unwrap_or_default()
     }
 
-    /// Returns the field with the mark that tokens have inside or at the end of a word, and the
-    /// mark.
+    /// Returns the affix that marks tokens inside or at the end of a word, with the name of its
+    /// field.
     pub(crate) fn marks_words(&self) -> Option<(&'static str, &str)> {
         let marks =
             [("continuing_subword_prefix", self.prefix()), ("end_of_word_suffix", self.suffix())];

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 #[derive(Debug, Clone)]
 struct Node {
-    /// Token id; `None` for the beginning and the end.
+    /// Token id; `None` for the first and the last node.
     id: Option<u32>,
     span: Range<usize>,
     score: f64,
@@ -36,7 +36,7 @@ const BEGINNING: usize = 0;
 const END: usize = 1;
 const NOBODY: usize = usize::MAX;
 
-/// A larger difference between two logarithms leaves their sum unchanged.
+/// Beyond this difference of two logarithms, adding the smaller changes nothing.
 const MOST_DIFFERENCE: f64 = 50.0;
 
 impl Lattice {
@@ -62,7 +62,7 @@ impl Lattice {
         self.add_node(Some(id), span, score);
     }
 
-    /// Samples one of all paths, with the scores times `alpha`.
+    /// Samples one path of all, with the scores multiplied by `alpha`.
     pub(crate) fn sample(&self, alpha: f64) -> Result<Vec<(u32, Range<usize>)>> {
         let sums = self.forward(alpha)?;
         let (mut path, mut node) = (Vec::new(), END);
@@ -101,7 +101,7 @@ impl Lattice {
         Ok(sums)
     }
 
-    /// Samples one of the `count` best paths, with the scores times `alpha`.
+    /// Samples one of the `count` best paths, with the scores multiplied by `alpha`.
     pub(crate) fn sample_best(
         &mut self,
         count: usize,
@@ -201,7 +201,7 @@ fn way_from(steps: &[Step], step: usize) -> Vec<usize> {
     way
 }
 
-/// A path from a node to the end, with the best score that a whole path through it can have.
+/// A path from a node to the end, with the best possible score of a whole path through it.
 #[derive(Debug)]
 struct Hypothesis {
     bound: f64,

@@ -1,6 +1,6 @@
 //! Models turn pieces of text into tokens.
 //!
-//! A pipeline asks its model [`Questions`]; shortcuts that few models have are methods of
+//! A pipeline uses its model through [`Questions`]; shortcuts that few models have are methods of
 //! [`Model`]. To add a model type, write a file with the answers, add a variant of [`Model`], and
 //! read its fields in `file`.
 
@@ -65,7 +65,7 @@ use write_bpe::Merging;
 
 #[derive(Debug)]
 pub(crate) enum Model {
-    /// Byte pair encoding by the lists of a file.
+    /// Byte pair encoding with the lists of a file.
     Bpe(Bpe),
     /// Byte pair encoding with merges that the core cannot express.
     WordBpe(WordBpe),
@@ -82,7 +82,7 @@ pub(crate) struct Token {
     pub(crate) id: u32,
     /// Bytes of the piece that the token covers.
     pub(crate) span: Range<usize>,
-    /// Whether the token's text comes from the piece instead of the vocabulary.
+    /// Whether the token shows the text of the piece instead of the vocabulary's.
     pub(crate) shows_piece: bool,
 }
 
@@ -96,18 +96,18 @@ impl Token {
 /// Position of a run in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At the start.
+    /// At the start of the text.
     First,
     /// After a special token.
     Later,
-    /// Inside a run that the cache holds in chunks.
+    /// Inside a run that is cached in chunks.
     Chunk,
 }
 
 /// Takes each token of a piece.
 pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
 
-/// Whether the token with this id is barred from these bytes of a piece.
+/// Tells whether the token with this id is excluded at these bytes of a piece.
 pub(crate) type Barred<'a> = &'a dyn Fn(u32, Range<usize>) -> bool;
 
 /// Reason why the tokens of a model without byte tokens may differ from the text in bytes.
@@ -115,7 +115,7 @@ pub(crate) const LOST: &str = "without bytes as tokens, characters outside the v
 
 /// Questions that a tokenizer asks its model.
 pub(crate) trait Questions: fmt::Debug + Send + Sync {
-    /// Returns the workspaces that calls borrow, with their caches.
+    /// Returns the workspaces that calls borrow, each with a cache.
     fn workspaces(&self) -> &Pool;
 
     /// Appends the ids of a run of text, which `split` cuts.
@@ -153,14 +153,14 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// Returns every token and its id, by ascending id.
     fn vocab(&self) -> Vec<(String, u32)>;
 
-    /// Whether text may become the token with this id.
+    /// Whether text may encode to the token with this id.
     fn may_make(&self, id: u32) -> bool;
 
     /// Whether encoding fails for some texts.
     fn may_fail(&self) -> bool;
 
-    /// Returns why tokens may differ from the text in bytes; `None` if they never do, under a
-    /// decoder of represented bytes if `is_byte_level`, otherwise of fallbacks.
+    /// Returns why the bytes of tokens may differ from the text; `None` if they never differ under
+    /// a byte-level decoder (`is_byte_level`) or a byte fallback decoder.
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
 
     /// Returns the digest of all data that decides ids; `sha256` computes the digest on the first
@@ -197,7 +197,7 @@ impl Model {
         }
     }
 
-    /// Whether the cache may hold text that is not normalized.
+    /// Whether the cache may have unnormalized text as keys.
     pub(crate) fn looks_up_runs(&self) -> bool {
         match self {
             Self::SentencePiece(model) => model.looks_up_runs(),
@@ -216,7 +216,7 @@ impl Model {
         }
     }
 
-    /// Appends the ids of a run with a SentencePiece normalizer. Returns false if the model has no
+    /// Appends the ids of a run with a SentencePiece normalizer. Returns false if the model lacks a
     /// shortcut for these steps.
     pub(crate) fn encode_run(
         &self,
@@ -231,7 +231,7 @@ impl Model {
     }
 
     /// Appends the ids of an uncut run whose spaces become marks, with a mark in front if
-    /// `is_prefixed`. Returns false if the model has no shortcut for these steps.
+    /// `is_prefixed`. Returns false if the model lacks a shortcut for these steps.
     pub(crate) fn encode_marked(
         &self,
         text: &str,
@@ -270,7 +270,7 @@ impl Model {
         }
     }
 
-    /// Returns the token for unknown text, if text with its bytes never encodes to it.
+    /// Returns the token for unknown text, if its own spelling never encodes to it.
     pub(crate) fn unspelled(&self) -> Option<u32> {
         match self {
             Self::Bpe(bpe) => bpe.unspelled(),
@@ -280,7 +280,7 @@ impl Model {
     }
 
     /// Whether a piece can be cut between these two characters without changing a token; `None` if
-    /// two characters cannot decide that.
+    /// two characters are not enough to decide.
     pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
         match self {
             Self::Bpe(bpe) => bpe.are_apart(before, after),
@@ -318,7 +318,7 @@ impl Model {
         })
     }
 
-    /// Copies the model with another value of a field, given as in the JSON.
+    /// Copies the model with a different value for one field, given as in the JSON.
     pub(crate) fn with_field(&self, name: &str, value: Value, split: &Split) -> Result<Self> {
         Ok(match self {
             Self::Bpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
@@ -349,7 +349,7 @@ impl Model {
         }
     }
 
-    /// Returns the type and the fields without lists, including fields that files do not hold.
+    /// Returns the type and the fields without lists, including fields that files lack.
     pub(crate) fn fields(&self) -> Result<Value> {
         match self {
             Self::Bpe(bpe) => bpe.header().fields(),
@@ -375,7 +375,7 @@ impl Model {
         split: &Split,
     ) -> Result<Self> {
         header.check()?;
-        // The core needs tokens that are bytes or characters.
+        // The core needs single bytes or characters as tokens.
         let is_part = |text: &str| match split.is_byte_level() {
             true => bytes_of(text).is_some_and(|bytes| !bytes.is_empty()),
             false => !text.is_empty(),
@@ -408,7 +408,7 @@ fn fields(kind: &str, fields: &impl Serialize, sampling: Option<&Sampling>) -> R
     Ok(all)
 }
 
-/// Copies the fields of a model with another value of one field, given as in the JSON.
+/// Copies the fields of a model, with a different value for one field, given as in the JSON.
 ///
 /// Fails if there is no field of this name, or the value has another type.
 fn with_field<T: Serialize + DeserializeOwned>(fields: &T, name: &str, value: Value) -> Result<T> {

@@ -31,7 +31,7 @@ pub(crate) enum Unknown {
     Fails(String),
 }
 
-/// An unknown token and the length of its text.
+/// An unknown token that is not complete, and the length of its text.
 pub(crate) type Waiting = Option<(u32, usize)>;
 
 impl Unknown {
@@ -47,8 +47,8 @@ impl Unknown {
     }
 
     /// Takes text of this length that is not a token; errors use `name`. Returns an unknown token
-    /// that is complete. Another one stays in `waiting` until a token of the vocabulary follows, or
-    /// the end: as in `tokenizers`, it comes after the bytes of the text that follows it.
+    /// if it is complete. A token in `waiting` stays there until a known token or the end of the
+    /// text follows, because, as in `tokenizers`, it comes after the bytes of the text after it.
     pub(crate) fn meet(
         &self,
         waiting: &mut Waiting,
@@ -83,7 +83,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Whether `text` has a byte that is not a token.
+    /// Whether `text` contains a byte that is not a token.
     pub(crate) fn lacks_a_byte_of(&self, text: &[u8]) -> bool {
         text.iter().any(|&byte| self.bytes[usize::from(byte)].is_none())
     }
@@ -163,8 +163,8 @@ impl PairTable {
 
     /// Merges parts, given as ids and the lengths of their texts: the pair that comes first in the
     /// list, and of equal pairs the leftmost, until no pair is left. A pair for which `is_skipped`
-    /// waits for the next that is merged. Calls `found` with the id of each token and the length of
-    /// its text, until it fails.
+    /// is true waits until another pair has merged. Calls `found` with the id of each token and the
+    /// length of its text, until it fails.
     pub(crate) fn merge(
         &self,
         singles: &[(u32, usize)],
@@ -199,7 +199,7 @@ impl<S: FnMut() -> bool> Merges for Merging<'_, S> {
         poll(WORK)
     }
 
-    /// As in `tokenizers`, the index of a pair also counts for another pair that makes the same
+    /// As in `tokenizers`, the index of a pair also applies to another pair that produces the same
     /// token.
     fn is_current(&self, place: u32, now: u32) -> bool {
         let products = &self.table.products;

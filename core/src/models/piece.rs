@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The id of text that is not a piece.
+/// Placeholder id for text that is not a piece.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// SentencePiece release whose ids a model gives. Intermediate releases give the ids of a neighbor.

@@ -77,8 +77,8 @@ impl Pieces {
         self.order[id as usize]
     }
 
-    /// Returns the length of the first piece of a text from `start` that is not cut further, and
-    /// whether the piece is user-defined.
+    /// Returns the length of the first symbol of a text from `start` on, and whether it is a
+    /// user-defined piece.
     pub(crate) fn first(
         &self,
         text: &str,
@@ -104,14 +104,14 @@ impl Pieces {
         self.kinds[id as usize]
     }
 
-    /// Returns the id of a piece that merging may make.
+    /// Returns the id of a piece that merging may produce.
     pub(crate) fn mergeable(&self, piece: &str) -> Option<u32> {
         let is_normal =
             |kind| matches!(kind, PieceKind::Normal | PieceKind::UserDefined | PieceKind::Unused);
         self.vocab.id(piece).filter(|&id| is_normal(self.kind(id)))
     }
 
-    /// Returns the id of a piece of text, or [`UNKNOWN`]. Up to version 0.2.1, also returns pieces
+    /// Returns the id of a piece of text, or [`UNKNOWN`]. Up to version 0.2.1, also finds pieces
     /// that are not for text.
     pub(crate) fn final_id(&self, piece: &str) -> Result<u32> {
         if let Some(id) = self.mergeable(piece) {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use serde::{Deserialize, Serialize};
 
-/// Sampling settings. Files do not hold them.
+/// Sampling settings, which are never in files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sampling {
@@ -13,7 +13,7 @@ pub(crate) struct Sampling {
     pub(crate) alpha: Option<f64>,
     /// Number of best paths to sample from; 0 for all.
     pub(crate) nbest_size: Option<usize>,
-    /// Seed; with a seed, a text always encodes to the same tokens.
+    /// Seed, which makes encoding deterministic.
     pub(crate) seed: Option<u64>,
 }
 

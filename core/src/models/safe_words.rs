@@ -1,8 +1,8 @@
 //! Looks up the words of a text for [`Viterbi`], whose sums round differently after different text.
 //!
 //! A path is best after any text if its margin over every other path exceeds all roundings of both:
-//! a rounding is at most half of the last bit of the largest sum. Such words are cached; other
-//! words are cached as a mark, and searched for with the sum of the text before them.
+//! a rounding is at most half of the last bit of the largest sum. Such words are cached with their
+//! ids; other words are cached as a mark, and searched with the sum of the text before them.
 
 use std::cell::RefCell;
 
@@ -20,11 +20,10 @@ use crate::error::Result;
 
 /// Maximum length in bytes of a word that is looked up.
 const LONGEST: usize = 64;
-/// Limit of the sums, and half of the last bit of such a sum.
+/// Limit of small sums, and half of the last bit of such a sum.
 const SMALL: Limit = Limit { sum: 16_384.0, rounding: 1.0 / 2048.0 };
 const LARGE: Limit = Limit { sum: 100_000.0, rounding: 1.0 / 256.0 };
-/// Flag of the first id of a word: for ids that the cache can pack, or ids that the cache can only
-/// keep.
+/// Flag of the first id of a word: for ids that the cache can pack, and for larger ids.
 const FLAGS: [u32; 2] = [1 << 19, 1 << 23];
 
 struct Limit {
@@ -37,9 +36,9 @@ struct Limit {
 struct Marks {
     /// Mark for a character that is not a token.
     unknown: u32,
-    /// Mark for a word that must be searched for.
+    /// Mark for a word that must be searched.
     searched: u32,
-    /// Precedes the ids of a word that must be searched for where the sum is not [`SMALL`].
+    /// Precedes the ids of a word that must be searched if the sum is not [`SMALL`].
     small: u32,
     /// Added to the first id or mark of a word.
     first: u32,
@@ -59,7 +58,7 @@ pub(crate) struct Search<'a> {
     /// Normalizer of the words, if they are not normalized yet.
     normalizer: Option<&'a Normalizer>,
     marks: Marks,
-    /// Largest change of a sum by a word that is looked up.
+    /// Largest change of the sum by a word that is looked up.
     change: f32,
     word: String,
     walk: Walk,
@@ -73,7 +72,7 @@ struct Uncached<'a> {
     viterbi: &'a Viterbi,
     normalizer: Option<&'a Normalizer>,
     marks: Marks,
-    /// Whether unknown characters become bytes, which only a search finds.
+    /// Whether unknown characters become byte tokens, which only a search finds.
     has_bytes: bool,
     memory: RefCell<(String, Vec<Best>)>,
 }
@@ -180,7 +179,7 @@ impl<'a> Search<'a> {
         Ok(true)
     }
 
-    /// Appends the ids of words that are looked up, and searches for words that need it.
+    /// Appends the ids of words found in the cache, and searches the words that need a search.
     fn take(&mut self, text: &str, words: &[Piece], found: &[u32]) -> Result<()> {
         self.ids.reserve(found.len());
         let Self { viterbi, marks, change, .. } = *self;
@@ -216,7 +215,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Appends the ids of a word, found with the sum so far.
+    /// Searches a word with the sum so far, and appends its ids.
     fn search(&mut self, word: &str) -> Result<()> {
         let word = match self.normalizer {
             Some(normalizer) => {

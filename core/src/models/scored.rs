@@ -32,7 +32,7 @@ pub(crate) struct Merging<'a, F> {
 }
 
 impl<F: Fn(u32, Range<usize>) -> bool> Merges for Merging<'_, F> {
-    /// The highest score has the lowest rank.
+    /// Turns scores into ranks: the highest score has the lowest rank.
     fn rank(&mut self, left: usize, right: usize) -> Result<u32> {
         let (l, r) = (&self.symbols[left], &self.symbols[right]);
         if l.is_frozen || r.is_frozen {
@@ -82,7 +82,7 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
         Ok(())
     }
 
-    /// Calls `found` with a piece, or with the parts of an unused piece.
+    /// Calls `found` with a piece, or if the piece is unused, with its parts.
     fn take_apart(
         &self,
         whole: Range<usize>,

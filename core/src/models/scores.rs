@@ -2,12 +2,12 @@
 
 use super::piece::Version;
 
-/// Returns a number for each score in the order of the scores; equal scores have equal numbers.
+/// Maps each score to a number with the same order; equal scores have equal numbers.
 pub(crate) fn order_of_scores(scores: &[f32], version: Version) -> Vec<i32> {
     let zero = |score: f32| if version == Version::V021 { score + 0.0 } else { score };
     let order = |&score: &f32| {
         let bits = zero(score).to_bits() as i32;
-        // Negative numbers are in reverse order.
+        // As integers, negative floats are in reverse order.
         if bits < 0 { !bits | i32::MIN } else { bits }
     };
     scores.iter().map(order).collect::<Vec<_>>()

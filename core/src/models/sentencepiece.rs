@@ -25,7 +25,7 @@ use crate::components::sentencepiece::{Normalizer, Words};
 use crate::components::split::{Split, each_marked};
 use crate::error::{Error, Result};
 
-/// Takes the id and the bytes of each piece of a text.
+/// Receives the id and the bytes of each piece of a text.
 type Placed<'a> = &'a mut dyn FnMut(u32, Range<usize>) -> Result<()>;
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct SentencePiece {
 #[derive(Debug)]
 enum Search {
     Unigram(Arc<Viterbi>),
-    /// By the core, if it can express the pieces.
+    /// Byte pair encoding, by the core if the core can express the pieces.
     Bpe(Option<Core>),
     Word,
     Char,
@@ -149,8 +149,8 @@ impl SentencePiece {
         run.map_or(Ok(()), |run| found(unknown(run)))
     }
 
-    /// Appends the ids of a text by looking up its words; the text is normalized if there are no
-    /// `words`. Returns false if words cannot be looked up.
+    /// Appends the ids of a text by looking up its words; without `words`, the text is already
+    /// normalized. Returns false if words cannot be looked up.
     fn append_words(
         &self,
         text: &str,
@@ -173,7 +173,7 @@ impl SentencePiece {
         for at in from..ids.len() {
             let id = ids[at];
             if id != UNKNOWN || at == from || ids[at - 1] != UNKNOWN {
-                // Writes never overtake reads.
+                // The write position never overtakes the read position.
                 ids[kept] = id;
                 kept += 1;
             }
@@ -216,7 +216,7 @@ impl SentencePiece {
                 {
                     return Ok(true);
                 }
-                // The cache holds words that are not normalized.
+                // The cache has unnormalized words as keys.
                 let text = normalizer.apply(run, limit(run.len()))?;
                 self.append_piece(&text, ids)?;
                 Ok(true)
@@ -349,7 +349,7 @@ impl Questions for SentencePiece {
         (!self.fields.byte_fallback).then(|| LOST.into())
     }
 
-    /// The version counts only if ids depend on it.
+    /// Includes the version only if ids depend on it.
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
         let digest = || {
             let depends = self.fields.algorithm == Algorithm::Unigram

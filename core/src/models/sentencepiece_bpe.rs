@@ -1,8 +1,8 @@
 //! SentencePiece's byte pair encoding by the core: for models in which any two pieces merge whose
 //! concatenation is a piece, in the order of scores.
 //!
-//! The core cuts text where no piece crosses. Some models have runs of marks as pieces of one score
-//! below all others; these merge last, and only among themselves: they are merged here.
+//! The core cuts text where no piece crosses. Some models have runs of marks as pieces that share
+//! one score below all others; they merge last and only among themselves, in this module.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -65,7 +65,7 @@ impl Core {
         for (text, id) in pieces.vocab.iter() {
             let is_kept = match pieces.kind(id) {
                 PieceKind::Unknown | PieceKind::Byte => true,
-                // Merging can make it: text is cut around user-defined characters.
+                // Merging can produce this piece: text is cut around user-defined characters.
                 PieceKind::Normal => {
                     !(has_runs && is_run(text)) && first_missing(pieces, text).is_none()
                 }
@@ -151,7 +151,7 @@ impl Core {
             let rest = &text[start..];
             let first = rest.chars().next().map_or(0, char::len_utf8);
             let (id, length) = match pieces.kind(id) {
-                // Each byte of the character has a token.
+                // One token for each byte of the character.
                 PieceKind::Byte => {
                     ids.by_ref().take(first - 1).for_each(drop);
                     (UNKNOWN, first)
@@ -213,7 +213,7 @@ impl Runs {
             ids.extend_from_slice(&run_ids(pieces, length)?);
             return Ok(());
         };
-        // With equal scores the leftmost pair merges, so all marks after merged marks are single.
+        // With equal scores the leftmost pair merges first, so all marks after it are single.
         let id = |length: usize| equal.get(length).copied().flatten();
         let mut made: Vec<usize> = Vec::new();
         poll(length)?;
@@ -289,7 +289,7 @@ fn first_missing(pieces: &Pieces, text: &str) -> Option<char> {
     text.chars().find(|character| !is_normal(pieces, character.encode_utf8(&mut [0; 4])))
 }
 
-/// Returns the pieces of several characters that merging can make; `None` if a piece has a
+/// Returns the pieces of several characters that merging can produce; `None` if a piece has a
 /// character that is not a piece.
 fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
     let mut long = Vec::new();
@@ -311,7 +311,7 @@ fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
     Ok(Some(long))
 }
 
-/// Whether runs of marks rank after all other pieces, and are part of none of them.
+/// Whether runs of marks rank after all other pieces, and no other piece contains them.
 fn are_runs_last(pieces: &Pieces, long: &[Long<'_>]) -> bool {
     let others = long.iter().take_while(|(text, _)| !is_run(text)).count();
     let (others, runs) = long.split_at(others);

@@ -23,7 +23,7 @@ impl Texts {
         self.ends.push(self.text.len());
     }
 
-    /// Returns the text at this index. Panics past the end.
+    /// Returns the text at this index. Panics if there is none.
     fn get(&self, index: usize) -> &str {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
@@ -52,7 +52,7 @@ impl TokenList {
         self.texts.text.len()
     }
 
-    /// Returns the token at this index. Panics past the end.
+    /// Returns the token at this index. Panics if there is none.
     pub(crate) fn get(&self, index: usize) -> &str {
         self.texts.get(index)
     }
@@ -248,7 +248,7 @@ impl<'de> Visitor<'de> for MergesVisitor {
     }
 }
 
-/// Reads merges one by one, all written as one string or all as two.
+/// Reads merges one by one; all must be written as one string, or all as two.
 #[derive(Default)]
 struct MergeReader {
     list: MergeList,

@@ -58,7 +58,7 @@ const SHORT: usize = 15;
 const MEDIUM: usize = 63;
 
 impl Unigram {
-    /// Builds the model from tokens, whose indices are their ids, and their scores.
+    /// Builds the model from tokens and their scores. A token's index is its id.
     ///
     /// Fails if the unknown token is not in the list.
     pub(crate) fn of_list(fields: Fields, tokens: TokenList, scores: Vec<f64>) -> Result<Self> {
@@ -130,7 +130,7 @@ impl Unigram {
         }
     }
 
-    /// Finds the best last token before each position; there is one position more than bytes.
+    /// Finds the best last token before each position; the end of the text is also a position.
     fn find_best(
         &self,
         text: &str,
@@ -152,7 +152,7 @@ impl Unigram {
         })
     }
 
-    /// Appends the ids of the best path through a piece; `best` has one item more than the piece
+    /// Appends the ids of the best path through a piece; `best` has one more item than the piece
     /// has bytes.
     #[inline(always)]
     fn append_best(&self, piece: &str, best: &mut [Best<f64>], ids: &mut Vec<u32>) -> Result<()> {
@@ -207,7 +207,7 @@ impl Unigram {
         is_barred: &impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
-        // A path of a lattice has single unknown characters, which fuse.
+        // Unknown characters are single in the path of a lattice, and fuse here.
         let are_unknown = |a: u32, b: u32| a == b && self.unknown == Some(a);
         for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
             let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);
@@ -221,7 +221,7 @@ impl Unigram {
         Ok(())
     }
 
-    /// Calls `found` with the tokens for unknown text, which as a whole may be a token.
+    /// Calls `found` with the tokens for unknown text, unless the whole text is a token.
     fn each_unknown(
         &self,
         id: u32,
@@ -256,7 +256,7 @@ impl Words for Unigram {
             });
         }
         let length = piece.len();
-        // To fill a larger array takes longer than to search a short piece.
+        // Filling a larger array takes longer than searching a short piece.
         if length <= SHORT {
             let best = &mut [Best::default(); SHORT + 1];
             self.append_best(piece, &mut best[..=length], ids)

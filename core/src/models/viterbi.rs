@@ -1,4 +1,4 @@
-//! The best path through a text: the cut into tokens with the highest sum of scores.
+//! Finds the best path through a text: the segmentation into tokens with the highest sum of scores.
 //!
 //! [`Viterbi`] reproduces SentencePiece, with single-precision sums. Sums are rounded at every
 //! token, so a path depends on all text before it. Text is cut where no token crosses, and each
@@ -27,7 +27,7 @@ const RESET: f32 = 100_000.0;
 #[derive(Debug)]
 pub(crate) struct Viterbi {
     trie: Trie,
-    /// Score of each id, including user-defined pieces, as wide as sums are compared.
+    /// Score of each id, including user-defined pieces, in the precision of comparisons.
     pub(super) scores: Vec<f64>,
     unknown_score: f32,
     largest_score: f32,
@@ -198,7 +198,7 @@ impl Viterbi {
         self.scores.len() as u32
     }
 
-    /// Adds the score of a token to a sum.
+    /// Adds the score of a token to a sum, rounding as SentencePiece does.
     #[inline(always)]
     pub(crate) fn sum(&self, sum: f32, id: u32) -> f32 {
         let score = self.scores[id as usize];
@@ -214,7 +214,7 @@ impl Viterbi {
         self.largest_score
     }
 
-    /// Writes the parts of a text from `start` that no token crosses, and returns their number.
+    /// Writes the parts of a text, cut where no token crosses, and returns their number.
     pub(crate) fn fill(&self, text: &str, start: &mut usize, batch: &mut Batch) -> usize {
         let mut count = 0;
         while *start < text.len() && count < batch.len() {
@@ -300,7 +300,7 @@ impl Cuts {
                 return at;
             }
             let other = at;
-            // Marks are close together: a search would not be faster.
+            // Marks are close together, so a vectorized search would not be faster.
             while at < text.len() && !is_mark(text, at) {
                 at += 1;
             }

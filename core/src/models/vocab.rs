@@ -11,7 +11,7 @@ use crate::components::trie::Trie;
 use crate::error::{Error, Result};
 
 pub(crate) struct Vocab {
-    /// By ascending id.
+    /// The tokens by ascending id.
     tokens: TokenList,
     trie: Trie,
     /// Whether a text has several ids; the last one is used.
@@ -82,7 +82,7 @@ impl Vocab {
         self.tokens.ids().last().copied()
     }
 
-    /// Returns every token and its id, by ascending id; only the last of repeated tokens.
+    /// Returns every token and its id, by ascending id; for repeated tokens, only the last.
     pub(crate) fn entries(&self) -> Vec<(String, u32)> {
         let kept =
             self.tokens.iter().filter(|&(text, id)| !self.repeats || self.id(text) == Some(id));
@@ -107,7 +107,7 @@ impl Vocab {
         (!has_bytes).then(|| LOST.into())
     }
 
-    /// Returns the tokens for bytes, by name; `None` for a byte without a token.
+    /// Looks up the token for each byte by name; `None` for a byte without a token.
     pub(crate) fn byte_tokens(&self) -> Vec<Option<u32>> {
         let mut ids = Vec::with_capacity(256);
         (0..=255).for_each(|byte| ids.push(self.id(&super::header::byte_name(byte))));

@@ -43,7 +43,7 @@ impl WordBpe {
         Ok(Self { header, state, merges, unknown, bytes })
     }
 
-    /// Returns the characters of a word as tokens, each with the number of bytes it covers.
+    /// Returns the characters of a word as tokens, each with the number of bytes that it covers.
     fn singles(&self, word: &str) -> Result<Vec<(u32, usize)>> {
         let (mut singles, mut waiting) = (Vec::with_capacity(word.len()), None);
         for (start, character) in word.char_indices() {
@@ -87,7 +87,7 @@ fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> St
     [prefix, character.encode_utf8(&mut [0; 4]), suffix].concat()
 }
 
-/// Looks up the ids of the listed pairs and of the tokens they merge into.
+/// Looks up the ids of the listed pairs and of the tokens into which they merge.
 fn pair_table(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<PairTable> {
     merges.check_lines()?;
     let mut table = PairTable::with_capacity(merges.len())?;

@@ -1,4 +1,4 @@
-//! WordLevel: a piece is a token or unknown.
+//! WordLevel: each piece is a token, or unknown.
 
 use std::ops::Range;
 use std::sync::Arc;

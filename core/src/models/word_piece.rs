@@ -1,5 +1,5 @@
-//! WordPiece: takes the longest token that the word begins with, then repeatedly the longest token,
-//! with a prefix, that the rest begins with. If no token matches the rest, the whole word is
+//! WordPiece: takes the longest token at the start of the word, then repeatedly the longest
+//! prefixed token at the start of the rest. If no token matches the rest, the whole word is
 //! unknown.
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::error::Result;
 /// Fields of the model in a file, in order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fields {
-    /// Token that replaces words that no tokens cover.
+    /// Token that replaces words without a split into tokens.
     pub(crate) unk_token: String,
     /// Prefix of tokens that continue a word.
     pub(crate) continuing_subword_prefix: String,
@@ -35,7 +35,7 @@ pub(crate) struct WordPiece {
     state: State,
     #[serde(skip)]
     unknown: Option<u32>,
-    /// Trie node of the prefix; `None` if no token begins with it.
+    /// Trie node of the prefix; `None` if no token begins with the prefix.
     #[serde(skip)]
     rest: Option<Node>,
 }

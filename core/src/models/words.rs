@@ -1,5 +1,5 @@
-//! Models that encode each piece of text independently: cuts runs of text into pieces and looks the
-//! pieces up in the cache.
+//! Models that encode each piece of text independently: runs are cut into pieces, which are looked
+//! up in the cache.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,7 +36,7 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
         })
     }
 
-    /// [`Questions::encode_piece`], without tokens at positions where `is_barred` excludes them.
+    /// [`Questions::encode_piece`], without the tokens that `is_barred` excludes at their position.
     fn each_token(
         &self,
         piece: &str,
@@ -148,7 +148,7 @@ impl<M: Words> Questions for M {
         self.state().vocab.entries()
     }
 
-    /// Any unknown text becomes the unknown token, so no caller can rely on its absence.
+    /// Returns false for the unknown token, which any unknown text may become.
     fn may_make(&self, id: u32) -> bool {
         self.unknown() != Some(id) && self.state().vocab.token(id).is_some()
     }
@@ -174,7 +174,7 @@ impl<M: Words> Questions for M {
     }
 }
 
-/// [`Questions::why_other_bytes`] of a model whose tokens do not contain the whole text.
+/// [`Questions::why_other_bytes`] of a model whose tokens may omit text.
 pub(crate) fn leave_out_text(kind: &str) -> String {
     format!("the tokens of a {kind} model are words or parts of words, without what is between")
 }

@@ -1,4 +1,4 @@
-//! Converts a file to the pipeline of ranks with the same ids, or gives the reason why none exists.
+//! Converts a file to the pipeline of ranks with the same ids, or says why there is none.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ impl Pipeline {
     /// Returns the pipeline of ranks that a file describes, sharing the vocabulary; a pipeline of
     /// ranks returns a copy of itself.
     ///
-    /// Added tokens become special tokens. Additions of a post-processor are not part of a pipeline
-    /// of ranks. With `any_flags`, flags of added tokens are ignored, and added tokens that merging
-    /// makes under the same id are omitted: for programs that need only ranks, pattern and ids.
+    /// Added tokens become special tokens. A pipeline of ranks omits what the post-processor adds.
+    /// With `any_flags`, flags of added tokens are ignored, and added tokens that merging makes
+    /// under the same id are omitted: for programs that need only ranks, pattern and ids.
     ///
     /// Fails with [`Error::Unsupported`], which names the part of the file that ranks cannot
     /// express.
@@ -98,7 +98,7 @@ fn kind_of(normalizer: &Normalizer) -> String {
     json["type"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns a flag of an added token that pipelines of ranks lack, and its value.
+/// Returns the name and value of a flag of an added token that pipelines of ranks do not support.
 fn flag_of_files(
     token: &AddedToken,
     normalization: Normalization,
@@ -108,14 +108,14 @@ fn flag_of_files(
     if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
         return Ok(Some((flag, "true")));
     }
-    // Ranks normalize the whole text and then search for special tokens.
+    // Pipelines of ranks normalize the whole text and then search for special tokens.
     let is_found = normalization == Normalization::None
         || token.normalized && normalization.apply(&token.content)? == token.content;
     Ok((!is_found).then_some(("normalized", "false under a normalizer")))
 }
 
-/// Fails if a name is searched for before another name that would win in a search for both: names
-/// with `normalized` come second.
+/// Fails if a name is searched for before another name that would win in a joint search. Names with
+/// `normalized` are searched for second.
 fn check_turns<'a>(tokens: impl Iterator<Item = &'a AddedToken>) -> Result<()> {
     let (second, first): (Vec<_>, Vec<_>) = tokens.partition(|token| token.normalized);
     let names = |tokens: Vec<&'a AddedToken>| -> Vec<&'a str> {

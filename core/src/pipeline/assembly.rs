@@ -1,4 +1,4 @@
-//! The tokenizer: the components of a file, ready to run.
+//! The tokenizer: all components of a file, ready to run.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ type Ready<S, R> = Option<Arc<(S, R)>>;
 /// Encodes text and decodes ids as a file specifies. Clones share their components.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    /// Stage that encodes whole texts in one loop, for a pipeline of ranks.
+    /// For a pipeline of ranks: the stage that encodes whole texts in one loop.
     direct: Option<Arc<Direct>>,
     model: Arc<Model>,
     added: Arc<AddedTokens>,
@@ -44,11 +44,11 @@ pub struct Pipeline {
     control: Arc<OnceBox<Control>>,
     /// Bytes of every id; created on first use.
     pub(super) table: Arc<OnceBox<Tables>>,
-    /// Cutter of runs into chunks; created on first use.
+    /// Cuts runs into chunks; created on first use.
     chunks: Arc<OnceBox<Option<Chunks>>>,
     /// Special tokens that texts may contain.
     request: Arc<Request>,
-    /// Whether the model is kept from making added tokens of text that may not become them.
+    /// Whether text can never become an added token through the model unless it may.
     keeps_out_control: bool,
 }
 
@@ -95,7 +95,7 @@ impl Input<'_> {
 }
 
 impl Pipeline {
-    /// Creates a tokenizer with these components alone.
+    /// Creates a tokenizer that has only these components.
     pub(crate) fn with(model: Model, added: AddedTokens, split: Split) -> Self {
         Self {
             direct: None,
@@ -122,7 +122,7 @@ impl Pipeline {
         self.direct.as_ref()
     }
 
-    /// Replaces the direct stage, and the special tokens by the same tokens as added tokens.
+    /// Replaces the direct stage, and lists its special tokens as added tokens.
     pub(crate) fn set_direct(&mut self, direct: Arc<Direct>, added: AddedTokens) {
         self.model = Arc::new(Model::of_direct(direct.clone()));
         (self.direct, self.added) = (Some(direct), Arc::new(added));
@@ -147,8 +147,8 @@ impl Pipeline {
         (self.control, self.table, self.chunks) = Default::default();
     }
 
-    /// Returns how runs are cut into chunks that are looked up before normalization; `None` if runs
-    /// are not cut.
+    /// Returns the cutter of runs into chunks, which are looked up before normalization; `None` if
+    /// runs are never cut.
     pub(crate) fn chunks(&self) -> Option<&Chunks> {
         let new = || Chunks::new(&self.model, &self.split, self.normalizer(), &self.added);
         let chunks = self.chunks.get_or_init(|| Box::new(new())).as_ref();
@@ -243,7 +243,7 @@ impl Pipeline {
         let mut added = AddedTokens::clone(&self.added);
         added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
         if self.model.looks_up_runs() {
-            // The cache holds ids of text that is not normalized.
+            // The cache may have unnormalized text as keys, so start with an empty cache.
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }
         (self.normalizer, self.added) = (ready, Arc::new(added));
@@ -281,8 +281,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Sets the scores of all tokens of a Unigram model: files hold only finite scores, and round
-    /// them.
+    /// Sets the scores of all tokens of a Unigram model: files have only finite scores, and
+    /// rounded.
     ///
     /// Fails for another model or another number of scores.
     pub fn set_scores(&mut self, scores: Vec<f64>) -> Result<()> {
@@ -291,7 +291,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the fields of the model without its lists, including fields that files do not hold.
+    /// Returns the fields of the model without its lists, including fields that files lack.
     pub fn model_fields(&self) -> Result<serde_json::Value> {
         self.model.fields()
     }
@@ -344,8 +344,8 @@ impl Pipeline {
         Arc::make_mut(&mut self.added).encode_special = value;
     }
 
-    /// Whether encoding keeps out added tokens that the model itself would make of text that must
-    /// not become them, as Unigram makes `</s>`.
+    /// Whether encoding avoids added tokens that the model itself would produce from ordinary text,
+    /// as Unigram produces `</s>`.
     pub fn keeps_out_control(&self) -> bool {
         self.keeps_out_control
     }
@@ -367,7 +367,7 @@ impl Pipeline {
         let is_as_before = added.has_normalized() == self.added.has_normalized()
             && added.marks() == self.added.marks();
         if !is_as_before && self.model.looks_up_runs() {
-            // The cache holds chunks or pieces.
+            // The cache has chunks or pieces as keys, so start with an empty cache.
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }
         self.added = Arc::new(added);

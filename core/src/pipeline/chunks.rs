@@ -30,14 +30,14 @@ use crate::models::{Model, Place};
 pub(crate) struct Chunks {
     splitter: WordSplitter,
     normalizer: Normalizer,
-    /// Treatment of whitespace at the ends of a run.
+    /// How whitespace at the ends of a run is treated.
     ends: Ends,
-    /// Whether that treatment concerns whitespace inside chunks.
+    /// Whether that treatment affects whitespace inside chunks.
     has_ends: bool,
     /// Result of each ASCII byte, as in [`Singles`].
     ascii: [u8; 256],
     singles: Singles,
-    /// Mark of whitespace before a piece, and whether a mark is added where there is no whitespace.
+    /// Mark for whitespace before a piece, and whether a mark is added even without whitespace.
     mark: Option<(char, bool)>,
     /// Whether a chunk includes the whitespace before it.
     keeps_space: bool,
@@ -45,12 +45,12 @@ pub(crate) struct Chunks {
     only_blank: bool,
     /// Characters next to which a run can be cut; `None` for all characters.
     permitted: Option<Box<Bits>>,
-    /// Words that are searched for added tokens; `None` without such tokens.
+    /// Selects the words to search for added tokens; `None` without such tokens.
     names: Option<Names>,
 }
 
-/// Selects the words that are searched for added tokens after normalization: words with a mark that
-/// such tokens contain.
+/// Selects the words to search for added tokens after normalization: words with a punctuation mark
+/// of such a token.
 #[derive(Debug)]
 struct Names {
     marks: Vec<u8>,
@@ -63,7 +63,7 @@ struct Names {
 }
 
 impl Names {
-    /// `None` if single characters of a word cannot decide.
+    /// Creates the selection; `None` if single characters of a word cannot decide.
     fn new(added: &AddedTokens, normalizer: &Normalizer, keeps_printable: bool) -> Option<Self> {
         let (marks, are_inside) = added.marks()?;
         if normalizer.writes(&marks) {
@@ -105,8 +105,8 @@ fn is_in_no_name(text: &[u8], added: &AddedTokens) -> bool {
     is_kept && added.are_apart(*mark, *next)
 }
 
-/// Whether a character may become one of these marks. If a normalization form joins a mark with its
-/// neighbor, the decompositions of both contain the mark.
+/// Whether a character may become one of these marks. If a normalization form joins a mark with a
+/// neighbor, the decomposition of the result contains the mark.
 fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
     let is_mark = |it: char| u8::try_from(it).is_ok_and(|byte| marks.contains(&byte));
     let has_mark = |text: &str| text.nfkd().any(|(it, _)| is_mark(it));
@@ -117,8 +117,8 @@ fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
 /// Smallest first byte of a multi-byte character.
 const FIRST_OF_SEVERAL: u8 = 0xc2;
 
-/// Result of each character up to U+FFFF in a chunk that is one piece, 0 if that takes all steps:
-/// for 64 characters at a time, computed on first use.
+/// Result of each character up to U+FFFF in a chunk that is one piece; 0 if the character must go
+/// through all steps. Computed for 64 characters at a time, on first use.
 struct Singles(Box<[OnceBox<[u16; ROW]>]>);
 
 const ROW: usize = 64;
@@ -148,7 +148,7 @@ impl Singles {
     }
 }
 
-/// Maximum number of bytes of a character up to U+FFFF, and of a mark.
+/// Maximum bytes of a character up to U+FFFF, and of a mark.
 const WIDEST: usize = 3;
 const MARK: usize = 4;
 
@@ -156,8 +156,7 @@ const MARK: usize = 4;
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 impl Chunks {
-    /// Creates the chunk cutter for these components; `None` if the tokenizer has to see whole
-    /// runs.
+    /// Creates the chunk cutter for these components; `None` if the tokenizer must see whole runs.
     pub(crate) fn new(
         model: &Model,
         split: &Split,
@@ -267,7 +266,7 @@ impl Chunks {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Writes the piece of a chunk. Returns false if that takes all steps.
+    /// Writes the piece of a chunk. Returns false if the chunk must go through all steps.
     fn write_piece(&self, split: &Split, mut chunk: &str, piece: &mut String) -> Result<bool> {
         piece.clear();
         reserve_text(piece, WIDEST * chunk.len() + MARK)?;
@@ -408,7 +407,7 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Counts the chunks of a run. Returns false without counting if the run takes all steps.
+    /// Counts the chunks of a run. Returns false, uncounted, if it must go through all steps.
     pub(crate) fn count(&self, run: &str, table: &mut PieceTable) -> Result<bool> {
         let Some(run) = self.stripped(run) else { return Ok(false) };
         let permits = |character| self.permits(character);

@@ -11,7 +11,7 @@ use crate::models::Model;
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) tokens: SpecialTokens,
-    /// Ids that the model may make of text, in ascending order.
+    /// Ids that the model may produce from text, in ascending order.
     made: Vec<u32>,
 }
 
@@ -24,12 +24,12 @@ impl Control {
         Ok(Self { tokens, made })
     }
 
-    /// Whether the model may make one of the tokens of text.
+    /// Whether the model may produce one of these tokens from text.
     pub(crate) fn is_made_by_model(&self) -> bool {
         !self.made.is_empty()
     }
 
-    /// Whether one of these ids is a token that the model may make of text.
+    /// Whether one of these ids is a token that the model may produce from text.
     pub(crate) fn are_any_made(&self, ids: &[u32]) -> bool {
         let (Some(first), Some(last)) = (self.made.first(), self.made.last()) else { return false };
         ids.iter().any(|id| (first..=last).contains(&id) && self.made.binary_search(id).is_ok())

@@ -1,4 +1,4 @@
-//! Counts the words that training learns from: the pieces of normalized, pre-tokenized texts.
+//! Counts the words for training: the pieces of normalized, pre-tokenized texts.
 //!
 //! Where whitespace separates words in any context, texts are first cut there, and each distinct
 //! run is normalized once, however often it occurs. The pieces of a pattern are treated the same
@@ -18,7 +18,7 @@ use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::tokens::Pieces;
 use crate::pipeline::walk::{Plain, Tracer};
 
-/// Counts of words, and of runs of text whose words are found later.
+/// Counts of words, and of runs of text that are split into words later.
 #[derive(Debug, Default)]
 pub struct Counts {
     stretches: PieceTable,
@@ -53,14 +53,14 @@ impl Counts {
     }
 }
 
-/// Division of a text into lines, each a text.
+/// How a text is divided into lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lines {
-    /// The whole text is one text.
+    /// The text is not divided.
     Whole,
-    /// Each line is a text, with its line end.
+    /// Each line counts as a text, with its line end.
     Kept,
-    /// Each line is a text, without its line end.
+    /// Each line counts as a text, without its line end.
     Stripped,
 }
 
@@ -83,7 +83,7 @@ enum Way {
     Steps,
 }
 
-/// A model that every pipeline accepts.
+/// A placeholder model that every pipeline accepts.
 const ANY_MODEL: &str = r#"{"type":"WordLevel","vocab":{},"unk_token":""}"#;
 
 impl WordCounter {
@@ -136,7 +136,7 @@ impl WordCounter {
         let (split, chunks) = (self.tokenizer.split(), self.tokenizer.chunks());
         for (stretch, count) in stretches.iter() {
             poll(stretch.len())?;
-            // Runs are cut at character boundaries.
+            // Never fails: runs are cut at character boundaries.
             let Ok(stretch) = std::str::from_utf8(stretch) else { continue };
             let mut add = |word: &str| words.add(word.as_bytes(), count);
             match (&self.way, chunks) {

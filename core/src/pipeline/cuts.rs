@@ -15,7 +15,7 @@ impl Pipeline {
         if self.prepends(false) { None } else { self.beginning_cut(run, near) }
     }
 
-    /// Like [`Pipeline::safe_cut`], except that the rest, encoded alone, may have other ids.
+    /// Like [`Pipeline::safe_cut`], but the rest, encoded on its own, may have other ids.
     pub fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
         if let Some(direct) = self.direct() {
             return direct.splitter().safe_cut(run, near);
@@ -63,7 +63,7 @@ impl Pipeline {
         }
     }
 
-    /// [`Pipeline::beginning_cut`] for a model that knows which characters it keeps apart.
+    /// [`Pipeline::beginning_cut`] for a model that knows which characters no token joins.
     fn cut_apart(&self, run: &str, near: usize) -> Option<usize> {
         let metaspace = match self.split().plan() {
             Plan::Metaspace(metaspace) => Some(metaspace),
@@ -74,7 +74,7 @@ impl Pipeline {
         }
         let take_space = LazyCell::new(|| self.added().take_space());
         let is_apart = |before: char, after: char| {
-            // All whitespace next to an added token may belong to the token.
+            // Whitespace next to an added token may all belong to the token.
             if before.is_whitespace() && after.is_whitespace() && *take_space {
                 return Some(false);
             }

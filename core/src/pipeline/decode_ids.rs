@@ -14,7 +14,7 @@ use crate::components::decode::{ByteRuns, Decoder, append_raw_bytes, joined_with
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::{Pipeline, Tables};
 
-/// Maximum number of ids at the beginning from which a decoder drops everything.
+/// Maximum number of leading ids whose text a decoder may drop completely.
 const LEFT_OUT: usize = 256;
 
 /// Memory in bytes for a token in a list and the copy that a decoder makes.
@@ -27,11 +27,11 @@ impl Pipeline {
             return lossy_text(self.decode_bytes(ids, skip_special_tokens)?);
         }
         let skipped = |text: &str| skip_special_tokens && self.added().is_special(text);
-        // Tokens take many small allocations, so the sum is checked first.
+        // Tokens are many small allocations, so check their total size first.
         ask_for(ids.len().saturating_mul(TOKEN))?;
         let tokens = ids.iter().filter_map(|&id| self.id_to_token(id));
         let tokens = match self.decoder() {
-            // Bytes on the two sides of a piece without text are decoded separately.
+            // Bytes before and after a piece without text are decoded separately.
             Some(Decoder::SentencePiece(_)) => {
                 tokens.map(|it| if skipped(&it) { String::new() } else { it }).collect::<Vec<_>>()
             }
@@ -60,7 +60,7 @@ impl Pipeline {
         Ok(bytes)
     }
 
-    /// Fails for a decoder other than `ByteLevel`.
+    /// Fails unless the decoder is `ByteLevel`.
     fn check_byte_level(&self, reason: &str) -> Result<()> {
         match self.decoder() {
             Some(Decoder::ByteLevel) => Ok(()),
@@ -69,7 +69,7 @@ impl Pipeline {
     }
 
     /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns the
-    /// kind of the id; not for a tokenizer made from an encoding.
+    /// kind of the id. For tokenizers of files only.
     fn append_raw_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<TokenKind> {
         let other = match (
             self.added().text(id),
@@ -111,9 +111,9 @@ impl Pipeline {
         Ok(kind)
     }
 
-    /// Returns the token tables for streams, which must show text before all of it is known: a
-    /// table for ids after others and, if ids have different text at the start, a table for the
-    /// first id. Fails for a decoder under which an id may change earlier text.
+    /// Returns the token tables for streams, which emit text before later ids are known: a table
+    /// for ids after other ids and, if ids have different text at the start, a table for the first
+    /// id. Fails for a decoder under which an id may change earlier text.
     pub fn stream_tables(&self) -> Result<StreamTables> {
         let skips_unknown = self.skips_unknown_ids();
         if let Some(Decoder::ByteLevel) = self.decoder() {
@@ -186,7 +186,7 @@ impl Pipeline {
         Ok(Arc::new(table))
     }
 
-    /// Whether decoding skips ids without a token; otherwise decoding fails.
+    /// Whether decoding skips ids without a token rather than failing.
     pub fn skips_unknown_ids(&self) -> bool {
         self.direct().is_none()
     }
@@ -209,7 +209,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns how many of the leading `bytes`, made of the tokens of `ids`, decoding drops.
+    /// Returns how many leading bytes of `bytes`, the bytes of `ids`, decoding drops.
     pub fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);
@@ -234,7 +234,7 @@ impl Pipeline {
             }
             return match std::str::from_utf8(&read) {
                 Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
-                // Invalid bytes are shown as U+FFFD, and no part of them is dropped.
+                // Invalid bytes become U+FFFD, and none of them is dropped.
                 Err(_) => Ok(without_text),
                 Ok(_) => {
                     Err(Error::refused("decoder", "it changes more than the beginning of a text"))

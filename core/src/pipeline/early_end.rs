@@ -1,4 +1,4 @@
-//! Early ends: truncation on the right reads only as much of a text as it keeps.
+//! Early ends: truncation on the right reads little more of a text than it keeps.
 
 use crate::Request;
 use crate::request::Disallowed;
@@ -26,7 +26,7 @@ impl EarlyEnd {
     }
 
     /// Whether the result depends on which of two overlong sequences is longer: an odd number of
-    /// tokens is not shared equally.
+    /// tokens cannot be shared equally.
     pub(crate) fn depends_on_lengths(self, sequences: &[Encoding]) -> bool {
         self.strategy == TruncationStrategy::LongestFirst
             && self.max_length % 2 == 1
@@ -53,8 +53,8 @@ impl Pipeline {
         Some(EarlyEnd { max_length, strategy: truncation.strategy })
     }
 
-    /// Finds a prefix of a text with at least `most` tokens, all of them the first tokens of the
-    /// text. Leaves their ids in `ids`. `None` if that would not save half of the text.
+    /// Finds a prefix of a text with at least `most` tokens, which are also the first tokens of the
+    /// text. Leaves their ids in `ids`. `None` if this would not save half of the text.
     pub(crate) fn beginning<'a>(
         &self,
         text: &'a str,

@@ -14,7 +14,7 @@ use crate::pipeline::early_end::EarlyEnd;
 /// grow.
 const SHORT: usize = 4096;
 
-/// An encoded input with the fields that nearly every caller needs. The rest is computed on
+/// An encoded input with the fields that nearly every caller needs; other fields are computed on
 /// request.
 #[derive(Debug)]
 pub enum Encoded {
@@ -40,7 +40,7 @@ pub enum Encoded {
 /// The part of an input that truncation cut off.
 #[derive(Debug)]
 pub enum CutOff {
-    /// Nothing, or a part that the truncation drops.
+    /// Nothing, or text whose overflow is not wanted.
     Nothing,
     /// The sequences before truncation, from which [`Pipeline::post_process`] makes the overflow.
     Sequences(Vec<Encoding>),
@@ -186,8 +186,8 @@ impl Pipeline {
     }
 
     /// Encodes one input without padding: with tokens, offsets and words if `detailed` is set or
-    /// the ids cannot be found without them, and with overflow if `overflow` is set and the
-    /// truncation keeps it.
+    /// finding the ids requires them, and with overflow if `overflow` is set and the truncation
+    /// keeps it.
     pub fn encode_fully(
         &self,
         input: Input<'_>,
@@ -217,7 +217,7 @@ impl Pipeline {
     }
 
     /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Also
-    /// returns whether they are whole.
+    /// returns whether each is whole.
     pub(crate) fn encode_sequences(
         &self,
         input: Input<'_>,
@@ -232,8 +232,8 @@ impl Pipeline {
         };
         let first = |ids, most| self.encode_sequence(input.first, 0, detailed, ids, most);
         let second = |most| self.encode_sequence(second, 1, detailed, Vec::new(), most);
-        // The sequence that is never truncated comes first: the rest is room for the other
-        // sequence.
+        // Encode the sequence that is never truncated first: it determines the room for the other
+        // one.
         let (first, second) = match early {
             Some(early) if early.strategy == TruncationStrategy::OnlyFirst => {
                 let second = second(most)?;
@@ -257,8 +257,8 @@ impl Pipeline {
         Ok((sequences, is_whole))
     }
 
-    /// Encodes a sequence, or a prefix of it with at least `most` tokens. Also returns whether it
-    /// is whole.
+    /// Encodes a sequence, or a prefix of it with at least `most` tokens. Also returns whether all
+    /// of it was encoded.
     fn encode_sequence(
         &self,
         sequence: Sequence<'_>,

@@ -10,7 +10,7 @@ use crate::pipeline::assembly::Pipeline;
 impl Pipeline {
     /// Returns the fingerprint. `sha256` hashes canonical forms; the model's form only once.
     ///
-    /// The form is JSON with sorted keys. Settings that no id depends on are omitted: the decoder,
+    /// The form is JSON with sorted keys. Settings on which no id depends are omitted: the decoder,
     /// `trim_offsets`, the unknown token of a vocabulary with all bytes, defaults, and the nesting
     /// of sequences. A tokenizer made from an encoding, without further components, has the
     /// fingerprint of that encoding.
@@ -33,7 +33,7 @@ impl Pipeline {
         sha256(format!("bpe_engine tokenizer 1\n{}", Value::Object(fields)).as_bytes())
     }
 
-    /// Returns everything except the model and defaults.
+    /// Returns all settings except the model and defaults.
     fn settings(&self) -> Result<Map<String, Value>> {
         let mut fields = Map::new();
         if self.direct().is_none() {
@@ -83,7 +83,7 @@ fn hex(digest: Digest) -> Value {
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
-/// Appends the steps of a component, without steps that only move offsets.
+/// Appends the steps of a component, omitting steps that only affect offsets.
 fn flatten(value: Value, name: &str, parts: &str, steps: &mut Vec<Value>) {
     let Value::Object(mut fields) = value else { return };
     if let Some(Value::Array(inner)) = fields.remove(parts) {

@@ -1,4 +1,4 @@
-//! Finds positions of a text at which special tokens before and after are found independently.
+//! Finds positions of a text that separate the searches for special tokens before and after.
 
 use crate::char_boundary::{ceil, floor};
 use crate::error::Result;
@@ -11,9 +11,9 @@ const LONGEST_NAME: usize = 1024;
 const MOST_TRIES: usize = 64;
 
 /// Returns the last tried position before byte `known` at which special tokens before and after are
-/// found independently, whatever follows `known`, and text is normalized independently: no name
-/// touches the position, and no whitespace, which special tokens may take. Otherwise 0. `is_free`
-/// tells whether the caller accepts a position.
+/// found independently, whatever follows `known`, and at which text is normalized independently:
+/// the position touches no name, and no whitespace, which may belong to special tokens. Returns 0
+/// if there is none. `is_free` tells whether the caller accepts a position.
 pub fn quiet_place(
     pipeline: &Pipeline,
     text: &str,
@@ -27,8 +27,7 @@ pub fn quiet_place(
     }
     let is_normalized = pipeline.normalization() != Normalization::None;
     let mut after = None;
-    // Whether a name counts may depend on the character after it, and the last U+FFFD may be half
-    // of another character.
+    // A name may depend on the character after it, and the last U+FFFD may be half of a character.
     let last = floor(text, known.saturating_sub(longest.max(3) + 1));
     let places = text[..last].char_indices().rev().take(MOST_TRIES);
     for (at, character) in places {

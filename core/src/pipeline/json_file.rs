@@ -35,14 +35,14 @@ struct File {
     model: ModelFile,
 }
 
-/// Version of nearly all files.
+/// The version that nearly all files state.
 const VERSION: &str = "1.0";
 
 fn current() -> String {
     VERSION.into()
 }
 
-/// Reads a file whose model has no type as if it had no merges: `tokenizers` takes the next type if
+/// Reads a file whose model has no type as if it had no merges: `tokenizers` tries the next type if
 /// the model cannot be BPE.
 fn without_merges(json: &str) -> Option<File> {
     let mut file: Value = serde_json::from_str(json).ok()?;

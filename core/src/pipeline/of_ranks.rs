@@ -94,7 +94,7 @@ impl Pipeline {
         }
         let mut names: Vec<(String, u32)> =
             added.ids().map(|(name, id)| (name.to_owned(), id)).collect();
-        // If several names share an id, the one that the id decodes to stays first.
+        // If several names share an id, the name to which the id decodes stays first.
         names.sort_by_key(|(name, id)| direct.special_tokens().name(*id) != Some(name));
         let (vocabulary, splitter) = (direct.vocabulary().clone(), direct.splitter().clone());
         let with_all = Direct::new(vocabulary, splitter, SpecialTokens::new(names)?)?;

@@ -1,7 +1,7 @@
 //! Encodes texts, and runs: the text between two special tokens.
 //!
-//! A text is encoded as by [`Pipeline::encode`] without special tokens, truncation and padding; each run
-//! is encoded alone.
+//! A text is encoded as by [`Pipeline::encode`] without special tokens, truncation and padding;
+//! each run is encoded on its own.
 //!
 //! A pipeline of a file takes a request that allows all special tokens or none: other added tokens are
 //! always searched for. A request other than the pipeline's costs a copy of the added tokens.
@@ -32,7 +32,7 @@ impl Pipeline {
         Normalization::None
     }
 
-    /// Returns the workspaces that calls borrow, with their caches: to clear or disable them.
+    /// Returns the workspaces that calls borrow, to clear or disable their caches.
     pub fn workspaces(&self) -> &Pool {
         if let Some(direct) = self.direct() {
             return direct.workspaces();
@@ -63,7 +63,7 @@ impl Pipeline {
     }
 
     /// Returns the number of tokens of a text, or any number above `limit` if there are more than
-    /// `limit`; little text is read beyond the limit.
+    /// `limit`; stops soon after the limit.
     pub fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
         if let Some(direct) = self.direct() {
             return direct.count(text, limit, request);
@@ -136,7 +136,7 @@ impl Pipeline {
         })
     }
 
-    /// Returns true if the ids of a run depend on its text alone, not on its segments.
+    /// Returns true if the ids of a run depend only on its text, whatever its segments are.
     pub fn ignores_segments(&self) -> bool {
         if self.direct().is_some() {
             return true;

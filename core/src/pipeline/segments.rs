@@ -26,7 +26,7 @@ pub struct Prompt {
     fixed_segments: Vec<usize>,
     /// End of each segment in the text.
     ends: Vec<usize>,
-    /// Segments that may hold special tokens, in ascending order, with these tokens.
+    /// Segments that may contain special tokens, in ascending order, each with these tokens.
     trusted: Vec<(usize, Selection)>,
     is_one_text: bool,
 }
@@ -54,7 +54,7 @@ impl Prompt {
         Ok(prompt)
     }
 
-    /// Returns true if the prompt is one text, encoded as a whole, without an untrusted part.
+    /// Returns true if the prompt is one trusted text, encoded as a whole.
     pub fn is_one_text(&self) -> bool {
         self.is_one_text
     }
@@ -104,7 +104,7 @@ impl Prompt {
         push(&mut self.ends, self.text.len())
     }
 
-    /// Adds ids. Text before and after them never merges, unless `ids` is empty.
+    /// Adds ids. Text before and after the ids never merges, unless `ids` is empty.
     pub fn push_ids(&mut self, ids: Vec<u32>) -> Result<()> {
         let place = self.text.len();
         if !ids.is_empty() {
@@ -124,7 +124,7 @@ impl Prompt {
         pipeline.find_in_prompt(self)
     }
 
-    /// Returns the end of an unfinished prompt: further segments change nothing before it.
+    /// Returns the end of an unfinished prompt, before which further segments change nothing.
     pub(crate) fn end(&self, pipeline: &Pipeline) -> Result<Self> {
         let place = |start: usize| self.fixed.partition_point(|fixed| fixed.start < start);
         let is_free = |at: usize| {
@@ -139,8 +139,8 @@ impl Prompt {
         self.copy_from(start)
     }
 
-    /// Returns a copy of the prompt from a byte that touches no fixed position, or is the first
-    /// byte.
+    /// Returns a copy of the prompt from a byte on, which is the first byte or touches no fixed
+    /// position.
     pub fn copy_from(&self, start: usize) -> Result<Self> {
         let first = if start == 0 { 0 } else { self.segment_at(start) };
         let mut end = Self { is_one_text: self.is_one_text, ..Self::default() };
@@ -171,7 +171,7 @@ impl Prompt {
         &self.text
     }
 
-    /// Returns the positions whose ids are not the result of encoding, each with its segment.
+    /// Returns the fixed positions, each with its segment.
     pub fn fixed(&self) -> impl Iterator<Item = (&Fixed, usize)> {
         self.fixed.iter().zip(self.fixed_segments.iter().copied())
     }
@@ -187,8 +187,8 @@ impl Prompt {
         Ok(())
     }
 
-    /// Returns, for each segment that may hold special tokens, its bytes, those special tokens, and
-    /// its index.
+    /// Returns the segments that may contain special tokens: the bytes, those special tokens, and
+    /// the index of each.
     pub fn trusted(&self) -> impl Iterator<Item = (Range<usize>, &Selection, usize)> {
         self.trusted_near(0..self.text.len())
     }
@@ -216,8 +216,8 @@ impl Prompt {
         self.text.len()
     }
 
-    /// Calls `work` for every run of text, and with an index for the ids between runs. With
-    /// `is_joined`, a run continues across segment boundaries.
+    /// Calls `work` for each run of text, and with the index of each fixed position between runs.
+    /// With `is_joined`, a run continues across segment boundaries.
     fn walk(
         &self,
         is_joined: bool,
@@ -263,8 +263,8 @@ impl Prompt {
         })
     }
 
-    /// Appends the ids and, for each id, the bytes of the text it comes from, widened to whole
-    /// characters. Given ids have empty ranges.
+    /// Appends the ids and, for each id, its bytes in the text, widened to whole characters. Given
+    /// ids have empty ranges.
     pub fn encode_with_spans(
         &self,
         pipeline: &Pipeline,
@@ -303,7 +303,7 @@ impl Prompt {
     ) -> Result<()> {
         let special = pipeline.special_tokens()?;
         let mut spans = Vec::new();
-        // Each run borrows a workspace separately: a run that needs spans borrows another.
+        // Each run borrows its own workspace, because a run with spans borrows a second one.
         self.walk(is_joined, |span, fixed| {
             let first = ids.len();
             if let Some(index) = fixed {
@@ -339,8 +339,8 @@ impl Prompt {
         })
     }
 
-    /// Appends the origins of the ids from index `first`, for a run that keeps its text. The ids of
-    /// the longest segment need no look-up.
+    /// Appends the origins of the ids from index `first`, for a run whose ids spell its text. The
+    /// ids inside the longest segment need no look-up.
     fn locate(
         &self,
         size: impl Fn(u32) -> usize,

@@ -13,8 +13,8 @@ use crate::pipeline::assembly::Pipeline;
 impl Pipeline {
     /// Reads a tokenizer from the bytes of a `.model`, for the ids of one version of SentencePiece.
     ///
-    /// Control pieces become special tokens that no text encodes to. Fails for a malformed file,
-    /// and for a charsmap that changes decoded text.
+    /// Control pieces become special tokens to which text never encodes. Fails for a malformed
+    /// file, and for a charsmap that changes decoded text.
     pub fn from_sentencepiece(bytes: &[u8], version: Version) -> Result<Self> {
         let model = ModelProto::read(bytes)?;
         if !model.denormalizer.precompiled_charsmap.is_empty() {

@@ -1,4 +1,4 @@
-//! The bytes of a text that each of its ids comes from.
+//! Finds the bytes of a text for each of its ids.
 
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ use crate::pipeline::segments::Prompt;
 use crate::pipeline::tokens::Pieces;
 
 impl Pipeline {
-    /// Returns the ids of a text and, for each id, the bytes of the text it comes from, widened to
-    /// whole characters: tokens that share a character overlap.
+    /// Returns the ids of a text and, for each id, its bytes in the text, widened to whole
+    /// characters: tokens that share a character overlap.
     ///
     /// Fails like [`Pipeline::encode_text`].
     pub fn encode_with_spans(
@@ -46,8 +46,8 @@ impl Pipeline {
         Ok((ids, spans))
     }
 
-    /// Like [`Pipeline::encode_with_spans`], but a token gets only the bytes of a character that it
-    /// spells, if they are bytes of the text.
+    /// Like [`Pipeline::encode_with_spans`], but a token that spells part of a character gets only
+    /// those bytes, if the text has them.
     pub fn encode_with_bytes(
         &self,
         text: &str,
@@ -94,8 +94,7 @@ impl Pipeline {
         Ok((ends_of(&spans), ids.len()))
     }
 
-    /// Appends the ids of a run of `prompt` and, for each id, the bytes of the prompt it comes
-    /// from.
+    /// Appends the ids of a run of `prompt` and, for each id, its bytes in the prompt.
     pub fn encode_run_with_spans(
         &self,
         prompt: &Prompt,
@@ -130,7 +129,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the length of the text of an id, for ids of a run that keeps its text.
+    /// Returns the length of the text of an id, in a run whose ids spell its text.
     pub fn text_size(&self, id: u32) -> usize {
         if let Some(direct) = self.direct() {
             return direct.text_size(id);
@@ -138,8 +137,7 @@ impl Pipeline {
         self.model().bpe_by_ranks().and_then(|bpe| bpe.token_bytes(id)).map_or(0, <[u8]>::len)
     }
 
-    /// Narrows spans of whole characters to the bytes of their tokens, if these are bytes of the
-    /// text.
+    /// Narrows spans of whole characters to the bytes of each token, if the text has these bytes.
     fn narrow(&self, text: &str, ids: &[u32], spans: &mut [Range<usize>]) -> Result<()> {
         if text.is_ascii() || self.token_table().is_err() {
             return Ok(());
@@ -162,8 +160,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the ids of a text and, for each id, the bytes it comes from: all bytes that a
-    /// normalizer rewrites together.
+    /// Returns the ids of a text and, for each id, its source bytes: all bytes that a normalizer
+    /// rewrites together.
     fn ids_and_spans(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let prompt = Prompt::of_text(self, text, &self.selection()?)?;
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
@@ -171,7 +169,7 @@ impl Pipeline {
         Ok((ids, spans))
     }
 
-    /// Assigns byte tokens to their characters if a model makes them of several characters
+    /// Assigns byte tokens to their characters if a model turns several characters into bytes
     /// together.
     fn place_bytes(&self, text: &str, ids: &[u32], spans: &mut [Range<usize>]) -> Result<()> {
         let is_byte = |id, byte| self.id_to_token(id).and_then(|it| byte_of(&it)) == Some(byte);

@@ -1,4 +1,4 @@
-//! The special tokens that segments may name, and where they are in texts and prompts.
+//! Finds special tokens in texts and prompts, and those that segments may name.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -26,12 +26,12 @@ impl Pipeline {
         Ok(&self.control()?.tokens)
     }
 
-    /// Returns true if special tokens may take adjacent whitespace.
+    /// Returns true if special tokens may include adjacent whitespace.
     pub fn takes_space(&self) -> bool {
         self.added().take_space()
     }
 
-    /// Returns the form of a text in which control strings are compared, with the mapping back.
+    /// Returns a text in the form for comparing control strings, with the mapping back.
     pub fn control_form<'a>(&self, text: &'a str) -> Result<(Cow<'a, str>, Originals<'a>)> {
         if let Some(direct) = self.direct() {
             let (normal, alignment) = direct.normalization().align(text)?;
@@ -53,7 +53,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the names of the special tokens in a text, and their bytes in the text.
+    /// Returns the special tokens in a text: the name and the byte range of each.
     pub fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         if let Some(direct) = self.direct() {
             return direct.find_special(text);
@@ -93,7 +93,7 @@ impl Pipeline {
         Ok(Vec::new())
     }
 
-    /// Finds the remaining special tokens of a prompt once all its segments are known.
+    /// Finds the remaining special tokens of a prompt, once all segments are known.
     pub fn find_in_prompt(&self, prompt: &mut Prompt) -> Result<()> {
         if self.direct().is_some() {
             return Ok(());
@@ -114,8 +114,8 @@ impl Pipeline {
     }
 
     /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
-    /// same first `known` bytes. Returns how many of `earlier` also come first here, and all tokens
-    /// that follow them.
+    /// same first `known` bytes. Returns how many leading tokens of `earlier` still hold, and all
+    /// tokens after them.
     pub fn find_in_text(
         &self,
         text: &str,
@@ -149,8 +149,8 @@ impl Pipeline {
         let settled = fixed.iter().take_while(|fixed| {
             let FixedIds::Special(id) = fixed.ids else { return true };
             let Some(token) = self.added().token(id) else { return false };
-            // Later whitespace or a later letter may change such a token, and tokens that are
-            // searched for last give way to others, as does a name after its own whitespace.
+            // Later whitespace or letters may change such a token. Tokens that are searched for
+            // last, and a name after its own whitespace, may give way to others.
             fixed.start < open
                 && (fixed.end <= open || !token.lstrip)
                 && (fixed.end < text.len() || !(token.single_word || token.rstrip))
@@ -194,12 +194,12 @@ impl Pipeline {
         Ok(Cow::Owned(copy))
     }
 
-    /// Whether added tokens are kept out and the model may make some.
+    /// Whether added tokens are kept out although the model may produce some.
     pub(crate) fn keeps_out_made(&self) -> Result<bool> {
         Ok(self.keeps_out_control() && self.control()?.is_made_by_model())
     }
 
-    /// Whether [`Pipeline::keeps_out_made`] holds and a text may become such tokens.
+    /// Whether [`Pipeline::keeps_out_made`] holds and this text may become such tokens.
     pub(super) fn keeps_out_of(&self, text: &str) -> Result<bool> {
         if !self.keeps_out_made()? || self.model().sampling().is_some() {
             return self.keeps_out_made();

@@ -10,11 +10,11 @@ use crate::pipeline::assembly::Pipeline;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 
-/// Size in bytes of the first prefix to try, and of the room for a few more tokens.
+/// Size in bytes of the first prefix to try, and of the margin for a few more tokens.
 const LEAST: usize = 1024;
 
-/// Finds a prefix of a text with at least `most` tokens, all of them the first tokens of the text.
-/// Leaves their ids in `ids`. `None` if that would not save half of the text.
+/// Finds a prefix of a text with at least `most` tokens, which are also the first tokens of the
+/// text. Leaves their ids in `ids`. `None` if this would not save half of the text.
 pub(crate) fn beginning<'a>(
     pipeline: &Pipeline,
     text: &'a str,
@@ -27,7 +27,7 @@ pub(crate) fn beginning<'a>(
     while size <= text.len() / 2 {
         let window = &text[..floor(text, size)];
         let length = Stable::of(pipeline, window, &request.allowed)?.original;
-        // Without a position to cut, a larger window does not help.
+        // Without a position at which to cut, a larger window does not help.
         if length < window.len() / 2 {
             break;
         }
@@ -65,15 +65,15 @@ impl<'a> Stable<'a> {
         let places = cuts.into_iter().flatten();
         let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
         let (end, original) = found.unwrap_or_default();
-        // Not sorted: a token that takes the spaces after it may end after the next token.
+        // The ends are unsorted: a token with the spaces after it may end after the next token.
         let kept = fixed.iter().rposition(|fixed| fixed.end <= end).map_or(0, |last| last + 1);
         fixed.truncate(kept);
         Ok(Self { normal, end, fixed, original })
     }
 }
 
-/// Returns how many bytes are final under normalization: later text may combine with the last
-/// starter.
+/// Returns how many bytes normalization cannot change any more: later text may only combine with
+/// the last starter.
 pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
     match normalization {
         Normalization::None => text.len(),

@@ -37,8 +37,8 @@ struct Special {
 }
 
 impl Pipeline {
-    /// Reads the JSON of a file. The first ids are those of special tokens, and the ids of the tokens
-    /// follow. `special` has names and ids for files that do not list them.
+    /// Reads the JSON of a file. Special tokens have the first ids; all other tokens follow.
+    /// `special` has names and ids for files that do not list them.
     pub fn from_tekken(json: &str, special: Vec<(String, u32)>) -> Result<Self> {
         let malformed = |reason: String| Error::Invalid(format!("not a tekken.json: {reason}"));
         let file: File =

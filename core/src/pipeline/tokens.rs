@@ -1,4 +1,4 @@
-//! Tokens with texts, offsets and words: follows every byte through every step of a walk.
+//! Finds tokens with texts, offsets and words by following each byte through each step of a walk.
 
 use std::ops::Range;
 
@@ -60,17 +60,17 @@ impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
 /// Maximum memory in bytes of a walk with details, per byte of text.
 const MEMORY: usize = 200;
 
-/// Fails if there is no memory for a walk with details. The walk takes many small allocations, so
-/// the sum is checked first.
+/// Fails if there is no memory for a walk with details. The walk makes many small allocations, so
+/// their total is checked first.
 pub(crate) fn reserve_details(text: &str) -> Result<()> {
     ask_for(text.len().saturating_mul(MEMORY))
 }
 
-/// A token: its id, its text, and the range of bytes it comes from.
+/// A token: id, text, and range of source bytes.
 pub type Token = (u32, String, (usize, usize));
 
 impl Pipeline {
-    /// Encodes a sequence, or one of its words; then all tokens have the word `word`.
+    /// Encodes a sequence, or one of its words: then all tokens get the word index `word`.
     pub(crate) fn encode_detailed(
         &self,
         text: &str,
@@ -100,8 +100,8 @@ impl Pipeline {
         Ok(Encoding::new(ids, type_id, Some(details)))
     }
 
-    /// Calls `found` with the id of each token of a piece and the bytes of the original it comes
-    /// from, until `found` fails.
+    /// Calls `found` with the id of each token of a piece and its bytes in the original, until
+    /// `found` fails.
     pub(crate) fn each_span(
         &self,
         piece: &Aligned,

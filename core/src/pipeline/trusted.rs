@@ -1,4 +1,4 @@
-//! Prompts and conversations: added tokens come only from trusted segments, never from other text.
+//! Prompts and conversations: only trusted segments produce added tokens.
 //!
 //! Tokens that are searched for before normalization are fixed positions; the text between them is
 //! encoded independently. Tokens that are searched for in normalized text are also fixed positions
@@ -26,7 +26,7 @@ pub(crate) enum Item<'a> {
     Fixed(&'a Fixed),
 }
 
-/// A token and its segment.
+/// A token, and the segment that it comes from.
 pub(crate) type Token = (Fixed, usize);
 
 impl Pipeline {
@@ -48,7 +48,7 @@ impl Pipeline {
             match item {
                 Item::Part(part, allowed) => {
                     while given.next_if(|&(before, _)| before < index).is_some() {}
-                    // Whitespace beyond given ids belongs to no token.
+                    // Whitespace beyond given ids never belongs to a token.
                     let end = given.peek().map_or(text.len(), |&(_, start)| start);
                     let text = &text[..end];
                     let permits = |token: &AddedToken| permits(token, allowed);
@@ -133,8 +133,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Finds the added tokens of a text from a quiet position, with `AddedTokens::permits` as the
-    /// only condition.
+    /// Finds the added tokens of a text from a quiet position on, subject only to
+    /// `AddedTokens::permits`.
     pub(crate) fn locate_in_text(&self, text: &str, start: usize) -> Result<Vec<Fixed>> {
         let items = [(Item::Part(start..text.len(), &Selection::All), 0)];
         let tokens = self.locate(text, &items, |token, _| self.added().permits(token))?;
@@ -156,8 +156,8 @@ impl Pipeline {
         })
     }
 
-    /// Whether the model may make this token of text: an added token only within one segment that
-    /// allows the token.
+    /// Whether the model may produce this token at a span of the text: an added token only within
+    /// one segment that allows it.
     fn may_keep(&self, prompt: &Prompt, id: u32, span: &Range<usize>) -> Result<bool> {
         if self.added().token(id).is_none() || !self.model().may_make(id) {
             return Ok(true);
@@ -173,7 +173,7 @@ impl Pipeline {
         }))
     }
 
-    /// Returns the error for an added token that the model makes of ordinary text.
+    /// Returns the error for an added token that the model produces from ordinary text.
     fn made_of_text(&self, id: u32) -> Error {
         let content = self.added().text(id).unwrap_or_default();
         Error::Invalid(format!(
@@ -182,8 +182,8 @@ impl Pipeline {
         ))
     }
 
-    /// Calls `found` with the tokens of a piece of text that begins at `base`. Omits added tokens
-    /// that untrusted text would become, if the model can do without them.
+    /// Calls `found` with the tokens of a piece of text that begins at `base`. Avoids added tokens
+    /// that untrusted text would become, if the model has alternatives.
     fn each_kept(
         &self,
         prompt: &Prompt,
@@ -219,8 +219,8 @@ impl Pipeline {
         made.into_iter().try_for_each(|(id, span)| found(id, span))
     }
 
-    /// Whether the normalized start of a text has offset 0 in `tokenizers`, if Metaspace asks for
-    /// that.
+    /// Whether the start of a normalized text has offset 0 in `tokenizers`, if Metaspace depends on
+    /// it.
     fn begins_text(&self, text: &Aligned) -> Result<bool> {
         let asks = self.split().spec().is_some_and(PreTokenizer::marks_beginning);
         let Some(normalizer) = self.normalizer().filter(|_| asks) else { return Ok(true) };

@@ -1,7 +1,7 @@
 //! The walk over a text: added tokens, normalizer, added tokens, pre-tokenizer, model.
 //!
-//! There is one walk, whose results go to a [`Tracer`]: ids alone, for a list of them, or pieces
-//! with the origin of each byte ([`Pieces`](crate::pipeline::tokens::Pieces)).
+//! There is one walk, whose results go to a [`Tracer`]: only ids, for a list of ids, or pieces with
+//! the origin of each byte ([`Pieces`](crate::pipeline::tokens::Pieces)).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(crate) trait Form {
     /// Returns part of a run.
     fn slice<'a>(text: &'a Self::Text<'_>, range: Range<usize>) -> Result<Self::Text<'a>>;
 
-    /// Returns the run as the next step sees it.
+    /// Returns the run in the form that the next step reads.
     fn as_str<'a>(text: &'a Self::Text<'_>) -> &'a str;
 
     /// Normalizes a run.
@@ -67,11 +67,11 @@ pub(crate) trait Tracer {
     /// Form of the text that the tracer receives.
     type Form: Form;
 
-    /// Takes an added token.
+    /// Receives an added token.
     fn added(&mut self, text: &Text<'_, Self>, id: u32) -> Result<()>;
 
-    /// Takes a run for the pre-tokenizer and the model. `start` is its position in the run that
-    /// begins a text; `None` in other runs.
+    /// Receives text for the pre-tokenizer and the model. `start` is its position in the first run
+    /// of the text; `None` in later runs.
     fn stretch(
         &mut self,
         pipeline: &Pipeline,
@@ -79,7 +79,7 @@ pub(crate) trait Tracer {
         start: Option<usize>,
     ) -> Result<()>;
 
-    /// Takes a run before normalization. Returns false if the run needs all steps.
+    /// Receives a run before normalization. Returns false if the run must go through all steps.
     fn shortcut(&mut self, _: &Pipeline, _: &Text<'_, Self>) -> Result<bool> {
         Ok(false)
     }
@@ -88,7 +88,7 @@ pub(crate) trait Tracer {
 impl Pipeline {
     /// Whether a list of ids can be the tracer.
     pub(crate) fn is_fast(&self) -> bool {
-        // Random tokens are found once, with all details.
+        // Random tokens are drawn only once, with all details.
         if self.model().sampling().is_some() {
             return false;
         }
@@ -166,7 +166,7 @@ impl Pipeline {
     }
 }
 
-/// Keeps ids alone, and passes whole runs to the model.
+/// Keeps only ids, and passes whole runs to the model.
 impl Tracer for Vec<u32> {
     type Form = Plain;
 

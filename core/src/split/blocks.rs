@@ -1,7 +1,7 @@
 //! Cuts text window by window: the rules of the scanner as bit-mask arithmetic.
 //!
-//! Each window starts at the start of a piece. No rule looks back beyond the start of its piece, so
-//! earlier text does not matter. A position counts as the start of a piece only if no text after
+//! Each window starts at the start of a piece. Rules look back at most to the start of the piece,
+//! so earlier text does not matter. A position counts as the start of a piece only if no text after
 //! the window could change that; the next window begins at the last such position. Characters that
 //! masks cannot decide, which are rare, are marked as hard: the window is used up to the piece with
 //! the first hard character. The scanner cuts that piece, some pieces after it where such windows
@@ -173,7 +173,7 @@ impl Block<'_> {
         let mut hard = 0;
         let mut starts = tail << 1 & !tail;
 
-        // Punctuation that no space leads begins a piece, and may itself lead a word.
+        // Punctuation without a leading space begins a piece, and may itself lead a word.
         let punct = run_starts(masks.punct) & !(masks.blank << 1);
         starts |= punct;
         let after_punct = match rules.prefix {
@@ -237,7 +237,7 @@ impl Block<'_> {
     fn spaces(&self, rules: &Rules, masks: &Masks) -> u64 {
         let Masks { valid, space, newline, .. } = *masks;
         let mut starts = run_starts(space);
-        // The last character before other text is one piece, or leads the next piece.
+        // The last whitespace character before other text is a piece, or leads the next piece.
         let mut last = space & !(space >> 1) & valid >> 1;
         if rules.newline_run {
             last &= !newline;
@@ -270,7 +270,7 @@ impl Block<'_> {
         starts
     }
 
-    /// Returns the first bytes of characters without a class, except punctuation.
+    /// Returns the first bytes of characters without a class that are not punctuation.
     #[inline(always)]
     fn others<W: Window>(&self, window: &W, masks: &Masks) -> u64 {
         let ascii = window.between(0, 0x1F) | window.equal(0x7F);
@@ -354,8 +354,8 @@ struct Letters {
 #[inline(always)]
 fn tail(punct: u64, newline: u64, slash: u64) -> u64 {
     let members = newline | slash;
-    // Adding its first bit to a run of members clears the run from there. Where the run holds a
-    // later newline after a slash, only that bit is set again.
+    // Adding a bit to a run of members clears the run from that bit on. If the run has a later
+    // newline after a slash, only that bit is set again.
     let begin = newline & punct << 1;
     members & !members.wrapping_add(begin) | begin
 }

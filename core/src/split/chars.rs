@@ -30,8 +30,8 @@ pub(super) fn row(code_point: u32) -> &'static [u8; 64] {
     &ROWS[usize::from(row) % ROWS.len()]
 }
 
-/// Returns the class of a character: a set of the bits above; 0 for punctuation, symbols, controls
-/// and all other characters.
+/// Returns the class of a character: a set of the bits above; 0 for all other characters, such as
+/// punctuation, symbols and controls.
 #[inline]
 pub(super) fn class(code_point: u32) -> u8 {
     row(code_point)[code_point as usize % 64]

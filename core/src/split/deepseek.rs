@@ -20,14 +20,14 @@ enum CharacterKind {
     Other,
 }
 
-/// A run that the first two splits produce: Chinese and Japanese only, or without such characters.
+/// A run that the first two splits produce: all Chinese and Japanese, or without any.
 #[derive(Clone, Copy)]
 struct Stretch<'a> {
     bytes: &'a [u8],
     is_cjk: bool,
 }
 
-/// Returns the end of the piece that begins at `start`; same preconditions as `scan::next_piece`.
+/// Returns the end of the piece at `start`, with the preconditions of `scan::next_piece`.
 pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     let Some((class, width)) = class_at(bytes, start) else { return start };
     if class & NUMBER != 0 {
@@ -145,7 +145,7 @@ impl Stretch<'_> {
         }
     }
 
-    /// Returns the end of the characters that no rule matches and that do not lead a word.
+    /// Returns the end of a run of characters that no rule matches and that do not lead a word.
     fn others(&self, mut at: usize) -> usize {
         while let Some((CharacterKind::Other, width)) = self.kind(at)
             && !matches!(self.kind(at + width), Some((CharacterKind::Word, _)))

@@ -5,7 +5,7 @@
 //! of a run and gives up on long runs. Here the pattern is decomposed into plain regexes, which
 //! automata match in linear time:
 //!
-//! - a possessive repeat becomes a greedy one, where giving characters back could never help;
+//! - a possessive repeat becomes a greedy repeat, where giving characters back could never help;
 //! - the alternative `\s+(?!\S)` becomes `\s+`, and the last character of its match is given back
 //!   when something other than whitespace follows.
 
@@ -20,7 +20,7 @@ use crate::error::Result;
 /// The alternative that [`Linear`] replaces.
 const SPACES: &str = r"\s+(?!\S)";
 
-/// A pattern `before|\s+(?!\S)|after`, or one without that alternative.
+/// A pattern `before|\s+(?!\S)|after`, or a pattern without that alternative.
 #[derive(Debug, Clone)]
 pub(super) struct Linear {
     /// `before|\s+|after`, or the whole pattern.
@@ -32,7 +32,7 @@ pub(super) struct Linear {
 struct Spaces {
     /// Alternatives before the whitespace alternative; `None` if there are none.
     before: Option<Regex>,
-    /// `before|after`; `None` if the whitespace alternative is alone.
+    /// `before|after`; `None` if there is only the whitespace alternative.
     others: Option<Regex>,
 }
 
@@ -85,7 +85,7 @@ impl Linear {
                     *position = end;
                     return Ok(Some(Piece { start, end }));
                 }
-                // The match at `start` is empty, or there is none.
+                // No match at `start`, or an empty one.
                 _ => *position = start + text[start..].chars().next().map_or(1, char::len_utf8),
             }
         }

@@ -20,7 +20,7 @@ pub(super) const WINDOW: usize = 64;
 
 /// A classified window of text.
 pub(super) trait Window: Copy {
-    /// Returns the bytes of characters with any of `classes`.
+    /// Returns the bytes of characters in any of `classes`.
     fn any(&self, classes: u8) -> u64;
     /// Returns the bytes equal to `byte`, which is not NUL.
     fn equal(&self, byte: u8) -> u64;
@@ -47,7 +47,7 @@ pub(super) trait Classifier: Copy {
     /// begins at `at`. May also write later slots.
     #[inline(always)]
     fn emit(self, mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) {
-        // Most windows have at most 16 pieces: two groups without a branch, then the rest.
+        // Most windows have at most 16 pieces: writes two groups without a branch, then the rest.
         let mut start = at;
         for (index, group) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
             if index >= 2 && starts == 0 {
@@ -89,7 +89,7 @@ impl Tier {
 }
 
 /// Classifies multi-byte characters, for tiers that look them up one by one: adds them to
-/// `by_class`, where entry k is the mask of class bit k. `leads` has the first bytes of those
+/// `by_class`, where entry k is the mask of class bit k. `leads` has the first bytes of these
 /// characters. Returns the bytes of the characters that end in the window.
 #[inline(never)]
 fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]) -> u64 {
@@ -99,7 +99,7 @@ fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]
             class &= class - 1;
         }
     };
-    // Neighbors mostly have the same class: runs of one class are added together.
+    // Neighbors mostly share a class, so runs of one class are added together.
     let (mut same_class, mut same_bytes) = (0, 0);
     let mut valid = u64::MAX;
     while leads != 0 {

@@ -43,10 +43,10 @@ pub struct Piece {
     pub end: usize,
 }
 
-/// Number of pieces cut before they are looked up.
+/// Number of pieces to cut before looking them up.
 pub const BATCH: usize = 4096;
 
-/// Pieces that are cut but not yet looked up.
+/// Pieces that are cut and wait to be looked up.
 pub type Batch = [Piece; BATCH];
 
 /// Cuts text by one pattern.
@@ -62,7 +62,7 @@ enum Method {
     Pattern(Pattern),
 }
 
-/// The rules of a published pattern, without a regex.
+/// Cuts text by the rules of a published pattern, without a regex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scanner(FamilyName);
 

@@ -30,7 +30,7 @@ pub(super) enum Prefix {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub contraction: Contraction,
-    /// Classes of the characters that a word may hold.
+    /// Classes of the characters that a word may contain.
     pub letters: u8,
     /// A word is `[upper, caseless]* [lower, caseless]+`, or else
     /// `[upper, caseless]+ [lower, caseless]*`; marks are caseless.
@@ -53,20 +53,20 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Returns true if a word may hold a character of this class.
+    /// Returns true if a word may contain a character of this class.
     #[inline(always)]
     pub(super) fn is_letter(&self, class: u8) -> bool {
         class & self.letters != 0 && !(self.han_runs && class & HAN != 0)
     }
 
-    /// Returns true if a run of punctuation may hold a character of this class.
+    /// Returns true if a run of punctuation may contain a character of this class.
     #[inline(always)]
     pub(super) fn is_punct(&self, class: u8) -> bool {
         class & self.not_punct() == 0
     }
 
-    /// Returns the classes that a run of punctuation may not hold. Under `case_runs`, marks may be
-    /// in both kinds of run: the patterns of those families have `[^\s\p{L}\p{N}]`. The other
+    /// Returns the classes that a run of punctuation must not contain. Under `case_runs`, marks may
+    /// be in both kinds of run: the patterns of those families have `[^\s\p{L}\p{N}]`. The other
     /// families with marks in words keep marks out of punctuation.
     #[inline(always)]
     pub(super) const fn not_punct(&self) -> u8 {
@@ -74,7 +74,7 @@ impl Rules {
         LETTER | NUMBER | SPACE | marks
     }
 
-    /// Returns true if a character of this class, itself not a letter, may lead a word.
+    /// Returns true if a character of this class, other than a letter, may lead a word.
     #[inline(always)]
     pub(super) fn is_prefix(&self, class: u8, byte: u8) -> bool {
         match self.prefix {
@@ -83,9 +83,9 @@ impl Rules {
         }
     }
 
-    /// The classes that a word of `case_runs` may begin with.
+    /// The classes with which a word of `case_runs` may begin.
     pub(super) const FIRST: u8 = UPPER | CASELESS | MARK;
-    /// The classes that a word of `case_runs` may end with.
+    /// The classes with which a word of `case_runs` may end.
     pub(super) const LAST: u8 = LOWER | CASELESS | MARK;
 }
 
@@ -206,8 +206,8 @@ pub const DEEPSEEK: &str = concat!(
     r"(?!(?![\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{L}\p{M}]))+",
 );
 
-/// Exact patterns of the families. Spellings that differ in a character are listed one by one:
-/// tests decide whether they are equivalent; patterns are never rewritten.
+/// Exact patterns of the families. Each equivalent spelling is listed: tests decide equivalence,
+/// and patterns are never rewritten.
 pub(super) const SPELLINGS: &[(FamilyName, &str)] = &[
     (
         FamilyName::R50k,

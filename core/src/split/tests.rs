@@ -1,5 +1,5 @@
 //! Tests the scanner against the regex engine, the block cutter against the scanner, and the regex
-//! path against itself. Contains the shared helpers.
+//! path against itself. Contains shared helpers.
 
 mod blocks;
 mod patterns;
@@ -78,12 +78,12 @@ pub(super) fn matched(pattern: &Pattern, text: &str) -> Result<Vec<Piece>, Error
     }
 }
 
-/// Spellings that need no backtracking.
+/// Returns the spellings that need no backtracking.
 pub(super) fn linear_spellings() -> impl Iterator<Item = (FamilyName, &'static str)> {
     SPELLINGS.iter().copied().filter(|&(_, spelling)| spelling != DEEPSEEK)
 }
 
-/// Every spelling with its regex, matched by backtracking like the reference.
+/// Returns each spelling with its regex, matched by backtracking as the reference.
 pub(super) fn oracles() -> Vec<(FamilyName, Pattern)> {
     SPELLINGS
         .iter()

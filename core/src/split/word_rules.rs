@@ -3,7 +3,7 @@
 /// Where words begin and end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WordRules {
-    /// A run of whitespace begins the word after it. Otherwise whitespace is dropped.
+    /// A run of whitespace begins the next word; otherwise whitespace is dropped.
     pub keeps_spaces: bool,
     /// Whitespace is U+0020 alone, without tabs and line ends.
     pub only_blank: bool,
@@ -13,6 +13,6 @@ pub struct WordRules {
     pub isolates_han: bool,
 }
 
-/// Whether text may be cut at whitespace next to a character; always, without a function.
+/// Whether text may be cut at whitespace next to a character; always if there is no function.
 /// Whitespace and printable ASCII always permit the cut.
 pub type Permits<'a> = Option<&'a dyn Fn(char) -> bool>;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 /// The alternatives for the bytes that the next tokens must begin with.
 ///
-/// No alternative is a prefix of another: a token that agrees with the longer one agrees with the
-/// shorter one.
+/// No alternative is a prefix of another: a token that agrees with the longer alternative would
+/// agree with the shorter, too.
 #[derive(Debug, Clone, Default)]
 pub struct Rests {
     /// The bytes of all alternatives.

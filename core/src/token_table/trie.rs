@@ -7,7 +7,7 @@ use crate::polling::poll;
 use crate::token_table::TokenTable;
 use crate::token_table::rests::{Branch, Rests};
 
-/// Minimum number of tokens with a common prefix whose set is kept.
+/// Minimum number of tokens with a common prefix for which the set is kept.
 const MANY: usize = 4096;
 
 /// Maximum number of kept sets, and maximum length of their prefixes.
@@ -173,8 +173,8 @@ impl<'a> TokenTrie<'a> {
         Ok(())
     }
 
-    /// Sets the bits of the tokens of a range, which share `depth` bytes, that agree with one of
-    /// `branches` after these bytes.
+    /// Sets the bits of the tokens of a range that agree with one of `branches` after the `depth`
+    /// bytes that the range shares.
     fn fill_branches(
         self,
         pool: &[u8],
@@ -189,7 +189,7 @@ impl<'a> TokenTrie<'a> {
             let byte = |branch: &Branch| pool[branch.bytes.clone()].get(known).copied();
             while let Some(next) = branches.first() {
                 let Some(first) = byte(next) else {
-                    // No other branch begins with this one.
+                    // No other branch begins with this branch.
                     self.set_range(range.clone(), mask);
                     break;
                 };
@@ -213,7 +213,7 @@ impl<'a> TokenTrie<'a> {
         range.start + before..range.start + before + count
     }
 
-    /// Returns the tokens of a range, which share `depth` bytes, that have no further byte.
+    /// Returns the tokens of a range that end after the `depth` bytes that the range shares.
     fn ending(self, range: Range<usize>, depth: usize) -> &'a [u32] {
         let tokens = &self.sorted.order[range];
         &tokens[..tokens.partition_point(|&id| self.byte(id, depth).is_none())]

@@ -1,5 +1,5 @@
-//! Decodes pieces like SentencePiece: control pieces are dropped, byte pieces form characters,
-//! marks become spaces, except initial marks that encoding has added or would remove.
+//! Decodes pieces like SentencePiece: drops control pieces, joins byte pieces into characters, and
+//! turns marks into spaces, except initial marks that encoding has added or would remove.
 
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ impl Decoder {
         byte_of(piece).filter(is_name).map_or(PieceText::Text(piece), PieceText::Byte)
     }
 
-    /// Returns the bytes of a piece that follows others, and whether the piece is for one byte.
+    /// Returns the bytes of a piece that follows others, and whether it stands for one byte.
     pub(crate) fn bytes_after_others(&self, piece: &str) -> (Vec<u8>, bool) {
         let mut text = String::new();
         match self.part(piece) {

@@ -34,11 +34,11 @@ pub(crate) struct Normalizer {
     is_kept: [bool; 128],
     /// Other characters that no neighbor changes.
     kept: Box<Bits>,
-    /// Cutting of texts into words; created on first use.
+    /// Cuts texts into words; created on first use.
     words: OnceBox<Option<Words>>,
 }
 
-/// A normalized text, and for each byte the position in the original where it begins.
+/// A normalized text, and for each byte its start in the original.
 #[derive(Default)]
 struct Written {
     text: String,
@@ -69,7 +69,7 @@ impl Written {
         Error::unsupported("normalizer", what)
     }
 
-    /// Removes a mark at the end. Returns the position of its original.
+    /// Removes a mark at the end. Returns the position in the original of the removed mark.
     fn pop(&mut self, mark: &str) -> Option<usize> {
         let length = self.text.strip_suffix(mark)?.len();
         self.text.truncate(length);
@@ -152,7 +152,7 @@ impl Normalizer {
     }
 
     /// Returns the [swapped](crate::components::bytes::swapped) form of a normalized text; `None`
-    /// if that takes both steps.
+    /// if the text must go through both steps.
     pub(crate) fn swapped(&self, text: &str) -> Result<Option<String>> {
         let makes_marks = |charsmap: &Charsmap| has_marks(charsmap.replacements());
         let is_plain = self.escape_whitespaces
@@ -179,7 +179,7 @@ impl Normalizer {
         Ok(())
     }
 
-    /// Writes the normalized text. Returns the position in the original of its end.
+    /// Writes the normalized text. Returns the end of that text in the original.
     fn write(&self, text: &str, written: &mut Written) -> Result<usize> {
         let mut start = 0;
         if self.remove_extra_whitespaces {
@@ -204,7 +204,7 @@ impl Normalizer {
         Ok(end)
     }
 
-    /// Writes a text from `start`; without leading whitespace if `after_space`.
+    /// Writes a text from `start` on, without leading whitespace if `after_space`.
     fn write_rest(
         &self,
         text: &str,
@@ -231,9 +231,9 @@ impl Normalizer {
             .as_ref())
     }
 
-    /// Returns the text that consists of words: without whitespace that is removed from its ends,
-    /// and with a space for a mark that is put in front. `None` if the text must be normalized
-    /// whole.
+    /// Returns the text as a sequence of words: strips whitespace at the ends that normalization
+    /// removes, and puts a space where normalization puts a mark in front. `None` if the text must
+    /// be normalized whole.
     pub(crate) fn bounded<'a>(&self, words: &Words, text: &'a str) -> Result<Option<Cow<'a, str>>> {
         let is_space = |it| words.is_space(it);
         let permits = |it: Option<char>| it.is_none_or(|it| is_space(it) || words.permits(it));

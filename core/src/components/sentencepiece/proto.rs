@@ -65,7 +65,7 @@ enum Value<'a> {
     Number(u64),
     Float(f32),
     Bytes(&'a [u8]),
-    /// A wire type that no known field has.
+    /// Any other wire type.
     Other,
 }
 

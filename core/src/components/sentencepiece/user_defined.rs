@@ -1,4 +1,4 @@
-//! User-defined pieces: found before all others, longest first.
+//! User-defined pieces, which are found before all other pieces, longest first.
 
 use crate::components::trie::Trie;
 use crate::error::Result;

@@ -11,7 +11,7 @@ use crate::error::Result;
 /// Whitespace before which text may be cut.
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// Positions at which a text is cut.
+/// Decides where a text is cut into words.
 #[derive(Debug)]
 pub(crate) struct Words {
     splitter: WordSplitter,
@@ -23,7 +23,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Returns the words that a normalizer permits; `None` if it has to see whole texts.
+    /// Returns the words that a normalizer permits; `None` if it must see whole texts.
     pub(super) fn new(
         charsmap: Option<&Charsmap>,
         user_defined: &UserDefined,
@@ -74,7 +74,7 @@ impl Words {
         Ok(Some(Self { splitter, only_blank, unsure, permitted }))
     }
 
-    /// Whether a text can be cut between a character and whitespace.
+    /// Whether a text can be cut between this character and whitespace.
     pub(crate) fn permits(&self, character: char) -> bool {
         self.permitted.get(character, |it| self.unsure.binary_search(&it).is_err())
     }

@@ -1,4 +1,4 @@
-//! The tier of aarch64: classifies text with NEON, which all its processors have.
+//! The tier of aarch64: classifies text with NEON, which every aarch64 processor has.
 
 use std::arch::aarch64::*;
 
@@ -66,8 +66,8 @@ fn ascii_classes(bytes: Bytes) -> Bytes {
     }
 }
 
-/// Returns the classes of the characters of more than one byte, at all of their bytes; other bytes
-/// may have any. `leads` has the first bytes of those characters. Also returns the bytes of the
+/// Returns the classes of multi-byte characters, at each of their bytes; the classes of other bytes
+/// are arbitrary. `leads` has the first bytes of these characters. Also returns the bytes of the
 /// characters that end in the window.
 #[inline(never)]
 fn multibyte_classes(text: &[u8], at: usize, mut leads: u64) -> ([u8; WINDOW], u64) {

@@ -1,8 +1,8 @@
 //! The tiers of x86-64: classify text with AVX2 or AVX-512.
 //!
 //! Functions with vector instructions are inlined into `run_avx2` and `run_avx512`, which alone are
-//! compiled for those instructions; their callers hold an [`Avx2`] or [`Avx512`], which nothing
-//! else can create.
+//! compiled for those instructions; their callers hold an [`Avx2`] or [`Avx512`], which only these
+//! two can create.
 
 use std::arch::x86_64::*;
 
@@ -229,7 +229,7 @@ impl Classifier for Avx512 {
             let ends = _mm512_maskz_compress_epi8(starts, positions);
             let mut pairs = _mm512_loadu_si512(PAIRS.as_ptr().cast());
             let base = _mm512_set1_epi64(at as i64);
-            // Most windows have at most 16 pieces: four groups without a branch, then the rest.
+            // Most windows have at most 16 pieces: four branchless groups, then the rest.
             let groups = (starts.count_ones() as usize).div_ceil(4).max(4);
             for group in out.as_chunks_mut::<4>().0.iter_mut().take(groups) {
                 let pair = _mm512_permutexvar_epi8(pairs, ends);
@@ -347,7 +347,7 @@ static POSITIONS: [u8; 64] = {
 };
 
 /// For the first four pieces, alternately start and end: the indices of their ends among all ends.
-/// A start is the previous end, which the first piece lacks.
+/// A start is the previous end, except for the first piece.
 static PAIRS: [u8; 64] = {
     let mut pairs = [0xFF; 64];
     let mut at = 1;
@@ -376,7 +376,7 @@ fn multibyte(
 ) -> Avx512Window {
     let at_least = |byte: u8| _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8(byte as i8));
     let (lead2, lead3, lead4) = (at_least(0xC0), at_least(0xE0), at_least(0xF0));
-    // The one character that does not end in a full window, by its first byte.
+    // The character that a full window cuts off, by its first byte.
     let cut = lead2 & 1 << 63 | lead3 & 1 << 62 | lead4 & 1 << 61;
     let valid = loaded & cut.wrapping_sub(1);
     let high = _mm512_movepi8_mask(bytes) & valid;

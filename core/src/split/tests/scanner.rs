@@ -64,7 +64,7 @@ fn check_code_points(
 #[test]
 fn code_points_are_cut_as_by_the_regex() {
     let oracles = oracles();
-    // The tests of `chars` compare every class; here a sample of code points in context.
+    // The tests of `chars` compare every class; this test samples code points in context.
     check_code_points(&oracles, (0..=char::MAX as u32).step_by(97), CONTEXTS);
     let mut text = String::new();
     for c in (0..0x3400).filter_map(char::from_u32) {
@@ -98,7 +98,7 @@ fn many_code_points_are_cut_as_by_the_regex() {
 fn every_spelling_is_cut_by_its_family() {
     for (family, spelling) in SPELLINGS {
         assert_eq!(FamilyName::of_pattern(spelling), Some(*family));
-        // One extra space makes another pattern.
+        // One extra space makes a different pattern.
         assert_eq!(FamilyName::of_pattern(&format!("{spelling} ")), None);
     }
     for family in FamilyName::ALL {
