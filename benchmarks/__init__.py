@@ -1,4 +1,4 @@
-"""Benchmarks: measures the speed and exactness of each public tokenizer, case by case.
+"""Benchmarks: measures speed and exactness of each public tokenizer, case by case.
 
     cases/    declarations of the cases, and their texts
     peers/    one adapter per engine, and the reference ids for every result

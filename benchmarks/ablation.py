@@ -7,23 +7,23 @@
     python -m benchmarks.ablation --only chunks,settled,margins --encodings t5.json,t5.model
 
 Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process disable
-one mechanism. One process for each mechanism and one with all of them take turns on every row. A
-figure is the CPU time without the mechanism divided by the time with it: the median over the
-rounds, of two adjacent runs each. A figure above 1 is a gain.
+one mechanism. One process without each mechanism and one process with all mechanisms take turns on
+every row. A figure is the CPU time without the mechanism divided by the time with it: the median
+over the rounds, of two adjacent runs each. A figure above 1 is a gain.
 
-A text is the odd lines of a corpus, after its even lines. The rows: ``fresh`` is a text that is the
-first of the process; ``first`` a new one; ``again`` the same text once more; ``documents`` new text
-in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words`` in words;
-``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
-as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
-the encoding to which 1,000 tokens were added, or a file as it is, and ``added-often`` the same with an
-added token in every line; ``sentences`` is ``Tokenizer`` on 4,096 known lines of up to 100
-characters, padded to a matrix for each 64; ``template`` renders a chat template, whose messages, tool
-calls and their results are of the text, and ``turn`` the next two messages of such a conversation. The
-mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for WordPiece and
-Unigram, ``beginnings`` for files with many added tokens, ``chunks`` and ``settled`` for models of
-words, ``listed-splits`` for any; ``chunks`` and ``margins`` are for a ``.model`` of Unigram. No
-other one is for files.
+A text consists of the odd lines of a corpus, and is encoded after the even lines. The rows:
+``fresh`` is the first text of the process; ``first`` a new text; ``again`` the same text once more;
+``documents`` new text in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes;
+``words`` in words; ``threads`` documents on two threads, and ``threads-again`` these documents once
+more, each equally likely on either thread; ``load`` reads a file; ``added`` is ``again`` for a
+``tokenizer.json`` of the encoding to which 1,000 tokens were added, or a file as it is, and
+``added-often`` the same with an added token in every line; ``sentences`` is ``Tokenizer`` on 4,096
+known lines of up to 100 characters, padded to a matrix for each 64; ``template`` renders a chat
+template, whose messages, tool calls and their results are of the text, and ``turn`` the next two
+messages of such a conversation. The mechanism ``cuts`` is for ``tokenizer.json`` files over
+characters, ``windows`` for WordPiece and Unigram, ``beginnings`` for files with many added tokens,
+``chunks`` and ``settled`` for models of words, ``listed-splits`` for any; ``chunks`` and
+``margins`` are for a ``.model`` of Unigram. No other mechanism applies to files.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ MECHANISMS = (
 
 
 class Worker:
-    """A process that times rows: all mechanisms but one in use, or all of them.
+    """A process that times rows, with all mechanisms in use or all but one.
 
     With a ``folder`` to run in, each figure comes from a new process: the speed of Python's
     allocator depends on earlier frees.
@@ -155,7 +155,7 @@ class Worker:
 
 
 class Builds:
-    """Builds the worker of the core, and a package ``bpe_engine`` for lists."""
+    """Builds the worker for the core, and a package ``bpe_engine`` for lists."""
 
     def __init__(self, target: Path, toolchain: str) -> None:
         self._target = target
@@ -170,7 +170,7 @@ class Builds:
         return self._target / "ablation" / "examples" / "ablation"
 
     def package(self) -> Path:
-        """Builds a folder to import ``bpe_engine`` from."""
+        """Builds a folder from which to import ``bpe_engine``."""
         environment = {
             **os.environ,
             "PYO3_PYTHON": sys.executable,
@@ -228,7 +228,7 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
         enc.clear_cache()
         encode = enc.encode_ordinary
     if row in PARTS:
-        # One call for each, after other calls.
+        # One call per part, after other calls.
         before, parts = documents(even, PARTS[row]), documents(odd, PARTS[row])
         deque(map(encode, before), maxlen=0)
         return lambda: deque(map(encode, parts), maxlen=0)
@@ -256,7 +256,7 @@ def _rendering(text: str) -> Callable[[], object]:
 
 
 def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], object]:
-    """Returns the repeated encoding of a text in a tokenizer with many added tokens."""
+    """Returns a function that encodes a text repeatedly, in a tokenizer with many added tokens."""
     from bpe_engine.hf import Tokenizer
 
     file = Path(encoding if encoding.endswith(".json") else f"{encoding}.json")
@@ -273,7 +273,7 @@ def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], ob
     return lambda: tokenizer.encode(text)
 
 
-#: Time without the mechanism / time with it, by (mechanism, encoding, row, corpus).
+#: Time without the mechanism divided by time with it, by (mechanism, encoding, row, corpus).
 Figures = dict[tuple[str, str, str, str], float]
 
 
@@ -284,7 +284,7 @@ def measure(
     rounds: int,
     builds: Builds,
 ) -> Figures:
-    """Runs all mechanisms on all corpora, one encoding after the other."""
+    """Times all mechanisms on all corpora, one encoding after the other."""
     program = builds.core() if any(not mechanism.lists for mechanism in mechanisms) else None
     package = builds.package() if any(mechanism.lists for mechanism in mechanisms) else None
     figures: Figures = {}

@@ -4,10 +4,10 @@
     python -m benchmarks.compare --before old --after . --cases text prompts --rounds 9
 
 A build is a virtual environment, or a folder with a built ``bpe_engine``. Both run under this
-Python, in separate processes that take turns, so that slow phases of the machine slow both. A row's
-ratio is the median over rounds of before / after (after / before for MB/s): above 1 is better. Rows
-below the limit are measured again, up to ``--most`` rounds. The exit status is 1 if a row ends
-below the limit, if the geometric mean is below 1, or if the ids of the two builds differ.
+Python, in separate processes that take turns, so that a slow phase of the machine slows both. A
+row's ratio is the median over rounds of before / after (after / before for MB/s): above 1 is
+better. Rows below the limit are measured again, up to ``--most`` rounds. The exit status is 1 if a
+row ends below the limit, if the geometric mean is below 1, or if the ids of the two builds differ.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def package_of(build: Path) -> Path:
 
 
 def isolated(package: Path, folder: Path) -> Path:
-    """Makes ``folder``, for the Python path, with a link to the package and nothing else."""
+    """Makes ``folder`` for the Python path, with only a link to the package."""
     folder.mkdir(parents=True)
     (folder / "bpe_engine").symlink_to(package, target_is_directory=True)
     return folder

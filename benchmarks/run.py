@@ -60,7 +60,7 @@ def machine(engines: list[str]) -> dict[str, Any]:
 
 
 def shared_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of all programs that run cases."""
+    """Adds the options shared by all programs that run cases."""
     parser.add_argument(
         "--cases", nargs="+", metavar="NAME", help="names or groups of cases, * allowed"
     )
@@ -163,7 +163,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             for spec in specs:
                 prepare(spec, cache)
     texts = [case.options for case in cases if case.measure in ("training", "models")]
-    # The largest first: smaller ones are prefixes of it.
+    # The largest first, because the smaller texts are its prefixes.
     for text in sorted(texts, key=lambda text: -text["megabytes"]):
         paths = [corpus.path for corpus in corpora]
         text_file(text["text"], text["megabytes"], paths, cache)

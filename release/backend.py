@@ -1,4 +1,4 @@
-"""Builds the package with maturin; refuses a Rust toolchain that is too old, with a way out.
+"""Builds the package with maturin; refuses a Rust toolchain that is too old, and says what to do.
 
 Old versions of cargo stop at the edition of the sources without naming the version they need.
 """
@@ -29,19 +29,19 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """Returns maturin's requirements: without cargo, a package that fetches a toolchain."""
+    """Returns maturin's requirements, plus a package that fetches a toolchain if needed."""
     check_toolchain()
     return maturin.get_requires_for_build_wheel(config_settings)
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
-    """Returns the requirements of a wheel."""
+    """Returns the same requirements as for a wheel."""
     check_toolchain()
     return maturin.get_requires_for_build_editable(config_settings)
 
 
 def get_requires_for_build_sdist(config_settings: Any = None) -> list[str]:
-    """Returns the requirements of a wheel."""
+    """Returns the same requirements as for a wheel."""
     check_toolchain()
     return maturin.get_requires_for_build_sdist(config_settings)
 
@@ -50,7 +50,7 @@ def check_toolchain() -> None:
     """Raises SystemExit if the toolchain on the path is older than `rust-version`."""
     compiler = os.environ.get("RUSTC") or shutil.which("rustc")
     if not compiler or not shutil.which("cargo"):
-        return  # maturin fetches a toolchain.
+        return  # Without cargo, maturin fetches a toolchain.
     with open("Cargo.toml", encoding="utf-8") as file:
         needed = re.search(r'^rust-version = "([\d.]+)"', file.read(), re.MULTILINE)
     done = subprocess.run([compiler, "--version"], capture_output=True, text=True)

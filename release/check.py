@@ -2,9 +2,9 @@
 
     python release/check.py [--roots FOLDER] [--suite] [--release] [FILE ...]
 
-Without `--roots` only reads the files. With it, pip installs each wheel into each root with a
-fitting Python, and release/smoke.py runs there; the newest root builds the sdist. `--suite` also
-runs the test suite there; in an emulated root for another processor, only the tests of ids.
+Without `--roots` only reads the files. With `--roots`, pip installs each wheel into each root with
+a fitting Python, and release/smoke.py runs in the root; the newest root builds the sdist. `--suite`
+also runs the test suite there; in an emulated root for another processor, only the tests of ids.
 `release/roots.sh FOLDER` makes the roots; both need root's rights, for chroot.
 """
 
@@ -29,7 +29,7 @@ LICENSES = {"LICENSE", "data/LICENSE-openai", "data/LICENSE-qwen"}
 
 
 def main() -> None:
-    """Ends with an AssertionError or the status of the first command that fails."""
+    """Ends with an AssertionError, or with the status of the first command that fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--roots", type=Path, help="a folder that release/roots.sh has filled")
@@ -64,7 +64,7 @@ def check_file(path: Path, release: bool) -> None:
     if "manylinux" in tag or "musllinux" in tag:
         shown = run([sys.executable, "-m", "auditwheel", "show", path], quiet=True)
         found = re.search(r'following platform\s+tag:\s+"([^"]+)"', shown)
-        # zig calls musl by the name that musl's loader knows; auditwheel uses another name.
+        # zig links to musl under the name that musl's loader knows; auditwheel uses another name.
         is_musl = "musllinux" in tag and re.findall(r'"(\S+)": ', shown) == ["libc.so"]
         assert is_musl or (found and found[1] in tag.split(".")), f"{path.name}: {shown}"
     print(path.name, flush=True)
@@ -84,7 +84,7 @@ def read_metadata(path: Path) -> Message:
 
 
 def print_sizes(path: Path) -> None:
-    """Prints the bytes of a wheel by part."""
+    """Prints the size of a wheel in bytes, by part."""
     sizes: dict[str, list[int]] = {}
     with zipfile.ZipFile(path) as wheel:
         for entry in wheel.infolist():
@@ -97,7 +97,7 @@ def print_sizes(path: Path) -> None:
 
 
 def check_root(root: Path, files: list[Path], options: argparse.Namespace) -> None:
-    """Installs the file that fits a clean root's Python, and tries it there.
+    """Installs the file that fits a clean root's Python, and tests the installation.
 
     The sdist fits a root with Debian's Rust, the wheel any other.
     """
@@ -127,14 +127,14 @@ VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
 
 
 def within(root: Path) -> list[str]:
-    """Returns the prefix of a command that runs in a root, with separate /proc and terminals."""
+    """Returns the prefix of a command to run in a root, with separate /proc and terminals."""
     terminals = 'mount -t devpts devpts /dev/pts && exec "$@"'
     own = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", f"--root={root.resolve()}"]
     return [*own, "sh", "-c", terminals, "sh"]
 
 
 def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -> None:
-    """Installs `path` in an environment below `folder`, which is in the root.
+    """Installs `path` into an environment below `folder`, which is inside the root.
 
     Runs `tests`, all tests if the list is empty: from the last commit, or from the sdist.
     """

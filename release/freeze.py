@@ -4,8 +4,8 @@
     python release/freeze.py compare before.json after.json
 
 A record has a digest for each file and ability over documents drawn from the shared corpora, so
-that a restructuring without losses changes no line. `compare` prints different lines, and exits
-with status 1 if a digest differs.
+that a refactoring without losses changes no line. `compare` prints different lines, and exits with
+status 1 if a digest differs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def plain(encoding: Any) -> Any:
 
 
 def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
-    """Returns the results that every class can give, with class names, without its defaults."""
+    """Returns the functions that every class supports, called with explicit arguments, by name."""
     from bpe_engine.prompt import special, trusted, untrusted
 
     names = sorted(tokenizer.special_tokens_set)[:2]
@@ -119,7 +119,7 @@ def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
 
 
 def fields(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
-    """Returns the results that only files of Hugging Face give."""
+    """Returns the functions that only files of Hugging Face support."""
 
     def encoding(text: str, pair: str | None = None) -> Any:
         found = tokenizer.encode(text, pair)
@@ -198,7 +198,7 @@ def renderings(shared: Path) -> Iterator[tuple[str, str]]:
 
 
 def public_names() -> Iterator[tuple[str, str]]:
-    """Yields each name of each public module, with the signature; and of the public classes."""
+    """Yields the names in public modules and in their public classes, each with its signature."""
     modules = []
     for package in ("bpe_engine", "vocab_tools"):
         modules.append(package)

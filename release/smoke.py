@@ -1,4 +1,4 @@
-"""Tries an installed package in an otherwise empty environment: ids, commands, README.
+"""Tests an installed package in an otherwise empty environment: ids, commands, README.
 
     python smoke.py REPOSITORY
 

@@ -3,8 +3,8 @@
     python release/wheels.py [--platform NAME ...] [--python VERSION ...] [--out dist]
 
 Needs git, a Rust toolchain with the standard library of each platform, and from the package index
-maturin and cargo-zigbuild with ziglang: zig links against the oldest glibc of a tag. A Python for
-the platform need not be installed; its version is enough.
+maturin and cargo-zigbuild with ziglang: zig links against the oldest glibc that a tag allows. A
+Python for the platform need not be installed: its version is enough.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     shutil.rmtree(source, ignore_errors=True)
     with tarfile.open(sdist) as archive:
         archive.extractall(source)
-    # An sdist has fixed times, so that cargo would reuse the build of another sdist.
+    # Files of an sdist have fixed times, so cargo would reuse the build of another sdist.
     for path in source.rglob("*"):
         os.utime(path)
     for platform in options.platform:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def build_sdist(folder: Path, out: Path) -> Path:
-    """Builds the sdist of the last commit, whose README has links that work outside a clone."""
+    """Builds the sdist of the last commit, with links in the README that work outside a clone."""
     clone = folder / "clone"
     clone.mkdir()
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True)

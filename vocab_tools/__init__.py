@@ -12,8 +12,7 @@ True
 
 from __future__ import annotations
 
-# As in `typing`, whose import takes a while: little should be interruptible before the command
-# handles Ctrl-C.
+# Replaces `typing.TYPE_CHECKING`: importing `typing` takes long, and Ctrl-C is not handled yet.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

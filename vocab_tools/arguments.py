@@ -1,4 +1,4 @@
-"""Checks arguments, and raises errors that name the argument, the value and the way out."""
+"""Checks arguments, and raises errors that name the argument, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_text(value: object) -> bool:
 def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
     """Checks that an argument is a list of names, and returns the list.
 
-    Raises TypeError for a single name, which would count as a list of letters, and for items other
+    Raises TypeError for a single name, which would pass as a list of letters, and for items other
     than text; ValueError for text with surrogates.
     """
     if isinstance(value, (str, bytes)):
@@ -72,8 +72,8 @@ def checked_path(value: Any, what: str = "the path of a file") -> str:
 
 
 def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
-    """Returns names and ids of special tokens in a new dict. Raises TypeError if the argument is
-    not a mapping."""
+    """Copies names and ids of special tokens to a new dict. Raises TypeError if the argument is not
+    a mapping."""
     if not isinstance(value, Mapping):
         raise TypeError(
             'special_tokens are names and their ids, as in {"<sep>": 300}, not ' + describe(value)

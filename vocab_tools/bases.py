@@ -62,7 +62,7 @@ class Base:
 
     @property
     def is_qwen(self) -> bool:
-        """True if the pattern and the special tokens of ``qwen`` are used."""
+        """True if the base uses the pattern and the special tokens of ``qwen``."""
         specials = self.special_tokens == named_pattern("qwen").special_tokens
         return self.pattern.name == "qwen" and specials
 
@@ -106,7 +106,7 @@ def open_base(
 
 
 def recognize(ranks: Mapping[bytes, int]) -> Recognized | None:
-    """Returns the published vocabulary that has these ranks, or begins with them.
+    """Returns the published vocabulary that these ranks equal or extend.
 
     >>> recognize(dict(bpe_engine.get_encoding("p50k_base").mergeable_ranks))
     Recognized(name='p50k_base', more=0)
@@ -118,7 +118,7 @@ def recognize(ranks: Mapping[bytes, int]) -> Recognized | None:
 
 
 def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
-    """Loads a source of ranks, with its extension; :func:`identify` can then find the pattern.
+    """Loads a source of ranks with its extension, for :func:`identify` to find the pattern.
 
     The name of an encoding, a ``tokenizer.json``, ``tekken.json`` or a folder becomes an encoding;
     a rank file stays a file, for a linter.
@@ -156,7 +156,7 @@ def _opened(source: sources.Source) -> RankSource:
 
 
 class NoRanksError(UnsupportedTokenizer):
-    """Error for a tokenizer that is not ranks and one pattern. The text says why."""
+    """Error for a tokenizer that ranks and one pattern cannot express. The text says why."""
 
 
 def _own_pattern(source: RankSource) -> Pattern | None:
@@ -177,10 +177,10 @@ def identify(
 ) -> Base:
     """Returns the pattern and special tokens to use with these ranks.
 
-    A given pattern is used alone: special tokens come from the vocabulary with these ranks.
-    Otherwise the pattern comes from that vocabulary, too. An unknown vocabulary without a given
-    pattern gets the pattern of ``qwen``, and its special tokens unless the ranks use all of their
-    ids.
+    A given pattern is used without its special tokens: these come from the vocabulary with these
+    ranks. Otherwise the pattern comes from that vocabulary, too. An unknown vocabulary without a
+    given pattern gets the pattern of ``qwen``, and its special tokens unless the ranks use all of
+    these ids.
 
     Args:
         ranks: the base.

@@ -11,7 +11,7 @@ _LONGEST = 60
 def in_notebook(result: object) -> str | None:
     """Returns the report on a result as a frame for a notebook; None for a result without a
     report."""
-    # Imported by way of the package: reports import the results.
+    # Imported through the package, because reports import the results.
     import vocab_tools
 
     framed: str | None = vocab_tools.framed(result)

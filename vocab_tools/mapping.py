@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     AnyTokenizer = Encoding | Tokenizer | HfTokenizer
     Ids = npt.NDArray[np.uint32]
 
-#: Texts that put a token into the middle of a text.
+#: Texts to put before a token, so that it is in the middle of a text.
 _BEFORE = ("\n", "a", ".")
 
 #: Maximum length of a token to search for in bytes that are not text.
@@ -42,7 +42,7 @@ class VocabularyMap(Reported):
     #: Ids of ``a``, ascending.
     ids: Ids
     #: For each id of ``a``, the ids of ``b``: one token with the same bytes, or else the encoding
-    #: in the middle of a text. A row is empty if ``b`` cannot encode the token: ``b`` has no token
+    #: in the middle of a text. A row is empty if ``b`` cannot encode the token: ``b`` lacks a token
     #: for a byte, or encodes the text to an unknown or a special token.
     rows: TokenBatch
     #: For each id of ``a``: True if ``b`` has a token with the same bytes.
@@ -76,7 +76,7 @@ class VocabularyMap(Reported):
         """Returns weights for averages of embedding rows of ``b``, for each token of ``a``.
 
         Returns:
-            The ids of ``a``, ascending; the row splits; and in these rows the ids of ``b`` and
+            The ids of ``a``, ascending; the row splits; and, in these rows, the ids of ``b`` and
             their weights, which sum to 1. A token that ``b`` cannot encode has an empty row.
         """
         import numpy as np
@@ -97,7 +97,7 @@ class VocabularyMap(Reported):
         }
 
     def conclusions(self) -> list[str]:
-        """Returns the main figures in sentences."""
+        """Returns the main figures as sentences."""
         both, lengths = int(self.is_equal.sum()), self.rows.lengths[~self.is_equal]
         spelled = int((lengths > 0).sum())
         found = [
@@ -119,8 +119,7 @@ def map_vocabularies(
 ) -> VocabularyMap:
     """Maps the ids of one vocabulary to the ids of another by the bytes of their tokens.
 
-    Draft models with another vocabulary need this table, and so do embeddings that are transferred
-    to another vocabulary.
+    Draft models with another vocabulary need this table, as do transferred embeddings.
 
     Args:
         a, b: tokenizers of any class, or names, files and folders, as
@@ -128,8 +127,9 @@ def map_vocabularies(
 
     Returns:
         The ids of ``b`` of every token of ``a``. Among several ids of ``b`` with the same bytes,
-        such as a letter and its byte, the encoded id counts, or else the lowest. Bytes that are not
-        UTF-8 are cut from the left into the longest tokens, of at most 64 bytes each.
+        such as a letter and its byte, the id to which text encodes is used, or else the lowest.
+        Bytes that are not UTF-8 are cut from the left into the longest tokens, of at most 64 bytes
+        each.
 
     Raises:
         TypeError: ``a`` or ``b`` is not a tokenizer.
@@ -193,8 +193,7 @@ def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
 
 
 def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
-    """Returns the id of the bytes of each token: among several, the encoded id, or else the
-    lowest."""
+    """Returns the id for the bytes of each token: of several, the encoded id, or else the lowest."""
     known = {tokens[id]: id for id in reversed(ids)}
     if len(known) == len(ids):
         return known
@@ -210,13 +209,13 @@ def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[b
 def _decomposed(
     tokenizer: Any, tokens: list[bytes], table: list[bytes], known: dict[bytes, int]
 ) -> list[list[int]]:
-    """Returns the ids in ``b`` of each token in the middle of a text."""
+    """Returns the ids of ``b`` for each token in the middle of a text."""
     texts = {place: text for place, token in enumerate(tokens) if (text := text_of(token))}
     rows: list[list[int]] = [
         [] if place in texts else _longest_match(token, known) for place, token in enumerate(tokens)
     ]
     [first] = _encoded(tokenizer, ["a"])
-    # A tokenizer that puts a space before a text needs another text there; the last try has none.
+    # A tokenizer that puts a space before a text needs other text in front; the last try has none.
     for before in (*_BEFORE, "") if first and table[first[0]].startswith(b" ") else ("",):
         [start] = _encoded(tokenizer, [before])
         found = _encoded(tokenizer, [before + text for text in texts.values()])

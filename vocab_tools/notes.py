@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .text import few
 
-#: Kinds of notes, grave and rare ones first, and the plural of each.
+#: Kinds of notes, severe and rare kinds first, and the plural of each.
 KINDS = {
     "not one token": "words do not become one token",
     "own piece only": "words are one token only as whole pieces",
@@ -23,7 +23,7 @@ KINDS = {
     "already a token": "words are tokens already, and are skipped",
 }
 
-#: Maximum number of notes of a kind that are all shown; of more, this many examples.
+#: Maximum number of notes of a kind to show; if there are more, they are examples.
 MOST_EXAMPLES = 3
 
 #: Kinds that are always shown in full.
@@ -31,7 +31,7 @@ NEVER_CUT = frozenset(["not one token"])
 
 
 class Note(str):
-    """A remark: its text, and the kind under which it counts.
+    """A remark: its text, and its kind.
 
     >>> note = Note("split", "'a b' is two pieces")
     >>> note.kind, note
@@ -77,7 +77,7 @@ class NoteGroup:
 
 
 def grouped(notes: Iterable[Note], most_examples: int | None = MOST_EXAMPLES) -> list[NoteGroup]:
-    """Returns the notes by kind, grave kinds first; None shows all examples.
+    """Returns the notes by kind, severe kinds first; None shows all examples.
 
     >>> for group in grouped(Note("already a token", f"{word}: skipped") for word in "abcde"):
     ...     print(group.title, group.shown[:1], group.hidden)

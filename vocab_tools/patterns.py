@@ -1,4 +1,4 @@
-"""Patterns that cut text into pieces before merging: of an encoding, or a regular expression."""
+"""Patterns that cut text into pieces before merging: an encoding's, or a regular expression."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Pattern:
         return vocabulary.make_encoding(name, ranks, self.pat_str, special_tokens)
 
     def cuts_alike(self, other: Pattern) -> bool:
-        """Returns True if both cut every text in the same way."""
+        """Returns True if both patterns cut every text in the same way."""
         return (self.pat_str, self.nfc) == (other.pat_str, other.nfc)
 
     def named(self) -> Pattern:
-        """Returns a copy named after the published encoding that cuts text alike, if any."""
+        """Returns a copy named after the published encoding that cuts the same way, if any."""
         form = "NFC" if self.nfc else None
         for name, known in BUILTIN.items():
             if (known.pattern, known.normalization) == (self.pat_str, form):
@@ -107,7 +107,7 @@ def regex_pattern(regex: str) -> Pattern:
 def find_pattern(pattern: str) -> Pattern:
     """Returns the pattern of the encoding with this name, or this regular expression.
 
-    Raises ValueError if the text is neither a known name nor a valid regular expression.
+    Raises ValueError if the argument is neither a known name nor a valid regular expression.
     """
     if not isinstance(pattern, str):
         raise TypeError(
@@ -136,7 +136,7 @@ def encoding_pattern(encoding: bpe_engine.Encoding) -> Pattern:
 
 def leaves_out_marks(pattern: Pattern) -> bool:
     """Returns True if the pattern cuts between a letter and the combining mark after it, as
-    ``\\p{L}+`` does: words of Hindi or Thai are then several pieces.
+    ``\\p{L}+`` does: words of Hindi or Thai then become several pieces.
 
     >>> leaves_out_marks(named_pattern("qwen")), leaves_out_marks(named_pattern("o200k_base"))
     (True, False)

@@ -1,7 +1,7 @@
 """Reads rank files and lists of special tokens.
 
-A rank file holds one token per line: ``base64(token bytes) SPACE id``. :func:`read_rank_file` takes
-any file and lists its defects, for a linter; :func:`load_ranks` refuses them.
+A rank file has one token per line: ``base64(token bytes) SPACE id``. :func:`read_rank_file` accepts
+any file and lists its defects, for a linter; :func:`load_ranks` raises for defects.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RankFile(Brief):
 def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
     """Reads a rank file, gzip-compressed or not. Lists bad lines instead of raising.
 
-    Raises OSError if the file cannot be read, and ValueError for broken compression.
+    Raises OSError if the file cannot be read, and ValueError for damaged compression.
     """
     contents = Path(path).read_bytes()
     if contents[:2] == b"\x1f\x8b":
@@ -118,10 +118,10 @@ def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
 
 
 def free_ranges(used: Iterable[int], start: int, end: int) -> list[tuple[int, int]]:
-    """Returns the unused ids from ``start`` to ``end``, ``end`` excluded.
+    """Returns the unused ids from ``start`` up to ``end``, excluding ``end``.
 
-    The ids come as ranges of first and last id: there may be billions of ids, but at most one more
-    range than used ids.
+    The ids come as ranges of first and last id: there may be billions of unused ids, but at most
+    one more range than used ids.
 
     >>> free_ranges([3, 4, 9], 0, 4_000_000_000)
     [(0, 2), (5, 8), (10, 3999999999)]
@@ -189,12 +189,12 @@ def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoRetur
 
 
 def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
-    """Reads the tokens line by line. Raises ValueError for a line other than a token and an id."""
+    """Reads the tokens line by line. Raises ValueError for a line that is not a token and an id."""
     if isinstance(source, bpe_engine.Encoding):
         source = dict(source.mergeable_ranks)
     if isinstance(source, Mapping):
         for token, number in source.items():
-            # The usual case, without a call.
+            # Checks the usual case without a call.
             if type(token) is not bytes or type(number) is not int or not 0 <= number <= MAX_ID:
                 check_token(token, number)
         return source
@@ -207,7 +207,7 @@ def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
 
 
 def _ids(loaded: Mapping[bytes, int] | RankFile) -> Mapping[bytes, int]:
-    """Returns the ids of the tokens; the last line of a repeated token counts."""
+    """Returns the ids of the tokens; for a repeated token, the last line counts."""
     if isinstance(loaded, RankFile):
         return {token: number for token, number, _ in loaded.tokens}
     return loaded
@@ -236,8 +236,7 @@ def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
 
 
 def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Returns the names and ids of a JSON object, which is a list of pairs, as are nested
-    objects."""
+    """Returns the names and ids of a JSON object, which, like nested objects, is a list of pairs."""
     fields = dict(pairs)
     if isinstance(fields.get("special_tokens"), list):
         return list(fields["special_tokens"])

@@ -1,6 +1,6 @@
 """Formats tokens, numbers and lists for messages.
 
-No outside text goes to a terminal unescaped: `bpe_engine.cli.printing.printable` escapes it last.
+Untrusted text never reaches a terminal unescaped: `bpe_engine.cli.printing.printable` escapes last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIGNS = {**SIGNS, "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def quoted(text: str) -> str:
-    """Quotes text as Python does, but does not escape quotes and emoji joiners.
+    """Quotes text like Python, but without escaping quotes and emoji joiners.
 
     >>> print(quoted("it's"), quoted("a\\nb"), quoted("\\U0001f469\\u200d\\U0001f4bb"))
     "it's" 'a\\nb' '👩‍💻'
@@ -63,7 +63,7 @@ def show(token: bytes, limit: int = 60) -> str:
 
 
 def id_range(ids: Sequence[int]) -> str:
-    """Formats the ids of new tokens, given in their order.
+    """Formats the ids of new tokens, which are given in order.
 
     >>> id_range([7]), id_range([7, 8, 9]), id_range([])
     ('id 7', 'ids 7 to 9', 'no ids')
@@ -74,7 +74,7 @@ def id_range(ids: Sequence[int]) -> str:
 
 
 def parting(one: Sequence[int], other: Sequence[int], most: int = 6) -> tuple[str, str]:
-    """Formats two lists of ids from their first difference: at most ``most`` of each.
+    """Formats two lists of ids from the first difference on: at most ``most`` ids of each.
 
     >>> parting([1, 2, 3, 4, 5], [1, 2, 3, 9])
     ('[…, 3, 4, 5]', '[…, 3, 9]')
@@ -112,7 +112,7 @@ def token_text(token: bytes) -> str:
 
 
 def in_order(tokens: Iterable[bytes], shown: Callable[[bytes], str] = token_text) -> list[str]:
-    """Returns consecutive tokens: a character that several share is in the first.
+    """Returns consecutive tokens: a character that several tokens share is in the first.
 
     >>> in_order([b" a", b"\\xe4\\xb8", b"\\x80"])
     ['\u00b7a', '一', '‥']

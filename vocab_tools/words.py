@@ -1,4 +1,4 @@
-"""Reads word lists: a word on each line, or a word, a tab and its frequency."""
+"""Reads word lists, with a word on each line, or a word, a tab and its frequency."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def read_words(
     """Reads words and their frequencies.
 
     A line is cut at its tab; in a list without tabs every line is a word with the frequency 1.
-    Spaces before a word belong to the word: inside a text words are ``" word"``. Words are
+    Spaces before a word belong to the word: within text, words are ``" word"``. Words are
     NFC-normalized; repeated words add up; empty lines are skipped.
 
     Args:
         source: the path of a file, an open binary file, or lines.
-        lenient: take 1 for a missing frequency, for one that is not a positive integer, and for a
-            line with two tabs or more (the word is then the text before the first tab).
+        lenient: use 1 for a missing frequency, for a frequency that is not a positive integer, and
+            for a line with two or more tabs (the word is then the text before the first tab).
         notes: a list that receives notes for the user.
 
     Returns:
@@ -156,7 +156,7 @@ def _lines(source: WordSource, notes: list[Note]) -> Iterable[str]:
         raise WordListError(
             f"line {line} of {name} is not UTF-8 (byte {error.start}); save the list as UTF-8"
         ) from error
-    # Lines end only here: str.splitlines would cut at form feeds and the like, too.
+    # Cuts at line ends only: str.splitlines would also cut at form feeds and the like.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -167,7 +167,7 @@ def _lacks_word(line: str) -> bool:
 
 
 def _frequency(fields: list[str], lenient: bool) -> tuple[int, str | None]:
-    """Returns the frequency of a line, and the line's error."""
+    """Returns the frequency in a line, and the error, if any."""
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
         return 1, None if lenient else problem
@@ -189,7 +189,7 @@ def _frequency(fields: list[str], lenient: bool) -> tuple[int, str | None]:
 
 
 def is_spaced(word: str) -> bool:
-    """Returns True if running text has a space before the word: its script uses spaces.
+    """Returns True if running text puts a space before the word, because its script uses spaces.
 
     >>> is_spaced("token"), is_spaced("一只"), is_spaced(" token")
     (True, False, False)

@@ -16,7 +16,7 @@ class Case:
     """One case. ``measure`` names a function of measures.py, ``inputs`` a builder of inputs.py.
 
     ``corpora`` says whether the case runs on every corpus, on the first existing one of ``prefer``,
-    or on none. ``rounds`` bounds the rounds of a long case. ``quick`` cases run with ``--quick``,
+    or on none. ``rounds`` limits the rounds of a long case. ``quick`` cases run with ``--quick``,
     on one corpus if ``quick_corpora`` says so.
     """
 
@@ -98,7 +98,7 @@ def _counts() -> list[Case]:
     ]  # fmt: skip
 
 
-#: Bytes of documents, and their names in titles. All become lists, the first also arrays.
+#: Bytes of documents, and their names in titles. All become lists, and the first size also arrays.
 DOCUMENTS = {4096: "4 KB", 20_000: "20 KB", 100_000: "100 KB"}
 
 
@@ -296,7 +296,7 @@ def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:
     """Returns the cases whose name or group matches a pattern, in table order.
 
     Without patterns, returns the quick cases, or all except :data:`BY_NAME`. Raises ValueError for
-    a pattern without a match.
+    a pattern that matches no case.
     """
     if not patterns:
         return [

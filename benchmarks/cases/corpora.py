@@ -5,8 +5,8 @@ The default corpora need only Python:
 * ``code``: sources of the Python standard library;
 * ``en``: the prose of its docstrings and of its built-in help;
 * ``messy``: JSON, HTML, CSS, logs, tables and emoji, generated;
-* ``multi``, ``zh``: the texts shipped in ``texts/``, continued by a chain of characters, which
-  gives new words of the right shape; similar to real text, but no substitute for it.
+* ``multi``, ``zh``: the texts shipped in ``texts/``, continued by a Markov chain over characters,
+  which makes new words of the right shape: similar to real text, but no substitute.
 
 ``--corpora DIR`` takes the ``*.txt`` of a folder instead.
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TEXTS = Path(__file__).resolve().parent / "texts"
-DEFAULT_SIZE = 2_000_000  # bytes of each default corpus, if its sources suffice
+DEFAULT_SIZE = 2_000_000  # Bytes of each default corpus, if its sources suffice.
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def find_corpora(folder: Path | None, cache: Path, size: int = DEFAULT_SIZE) -> 
 def read(path: Path | str, limit: int | None = None) -> str:
     """Reads the text of ``path`` (at most ``limit`` characters), with its line ends.
 
-    Breaks up names of special tokens: engines treat such names differently, and the cases here are
-    about text.
+    Breaks up names of special tokens: engines treat such names differently, and these cases measure
+    plain text.
     """
     with open(path, encoding="utf-8", errors="replace", newline="") as file:
         return file.read(-1 if limit is None else limit).replace("<|", "< |")
@@ -88,7 +88,7 @@ def documents(text: str, size: int) -> list[str]:
 
 
 def _made(name: str, cache: Path, size: int) -> Path:
-    """Returns the default corpus ``name`` in ``cache``; one file per Python version and generator."""
+    """Returns the default corpus ``name`` in ``cache``; one file per version."""
     import hashlib
 
     version = hashlib.blake2b(Path(__file__).read_bytes() + sys.version.encode(), digest_size=4)
@@ -157,7 +157,7 @@ def _english() -> Iterator[str]:
 
 
 def _chain(paragraphs: list[str], order: int, seed: int) -> Iterator[str]:
-    """Yields endless paragraphs: any ``order + 1`` neighboring characters occur in the input."""
+    """Yields endless paragraphs, whose ``order + 1`` adjacent characters all occur in the input."""
     import random
 
     pick = random.Random(seed)

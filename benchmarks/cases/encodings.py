@@ -29,9 +29,9 @@ _CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-# In a tokenizer.json: the regex engine of HF tokenizers reads `{1,3}+` as a repetition of the
-# whole, so the file has the pattern without possessive quantifiers. The two differ in cuts of
-# whitespace at the end of a text; the correctness flag of each row shows any effect.
+# The pattern for a tokenizer.json, without possessive quantifiers, because the regex engine of HF
+# tokenizers reads `{1,3}+` as a repeated group. Whitespace at the end of a text is cut differently;
+# the correctness flag of each row shows any effect.
 _CL100K_PLAIN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -104,7 +104,7 @@ FILES = (".json", ".model")
 
 
 def spec_of(name: str) -> EncodingSpec:
-    """Returns the declaration of encoding ``name``, or of the file at this path.
+    """Returns the declaration of the encoding ``name``, or of the file at this path.
 
     Raises ValueError for other names.
     """

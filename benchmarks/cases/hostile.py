@@ -66,7 +66,7 @@ def _quads() -> list[str]:
 
 
 def distinct_words(first: int, count: int) -> str:
-    """Returns ``count`` words of eight letters, each after a space, that no other range repeats.
+    """Returns ``count`` words of eight letters, each after a space, which no other range contains.
 
     A multiplier without a common factor with 26**8 spreads neighboring numbers over the alphabet
     and keeps different numbers different.

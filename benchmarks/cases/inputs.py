@@ -16,11 +16,11 @@ Item = str | list[str] | Iterator[str]
 
 
 class Column(list[str]):
-    """A batch of texts, also as an Arrow column."""
+    """A batch of texts that is also available as an Arrow column."""
 
     @functools.cached_property
     def arrow(self) -> Any:
-        """Column, made on first use; needs pyarrow."""
+        """The Arrow column, made on first use. Needs pyarrow."""
         import pyarrow
 
         return pyarrow.array(list(self))
@@ -28,25 +28,25 @@ class Column(list[str]):
 
 @dataclass
 class Inputs:
-    """``warm`` is encoded outside the clock; ``timed`` has the measured inputs, by label."""
+    """Texts of a case: ``warm`` to encode before timing, ``timed`` to measure, by label."""
 
     warm: list[Item]
     timed: dict[str, Item]
 
 
 def _start() -> str:
-    """Returns text of every script, for the tables that an engine builds on the first call."""
+    """Returns text in every script, for tables that an engine builds on the first call."""
     return (corpora.TEXTS / "multi.txt").read_text(encoding="utf-8")
 
 
 def halves(corpus: Path) -> Inputs:
-    """Warms on the even lines; the odd lines are one text."""
+    """Warms up on the even lines; the odd lines are one text."""
     even, odd = corpora.halves(corpora.read(corpus))
     return Inputs([even], {"text": odd})
 
 
 def documents(corpus: Path, size: int) -> Inputs:
-    """Warms on documents of the even lines; documents of the odd lines are one batch."""
+    """Warms up on documents of the even lines; documents of the odd lines are one batch."""
     even, odd = corpora.halves(corpora.read(corpus))
     return Inputs([corpora.documents(even, size)], {"text": corpora.documents(odd, size)})
 
@@ -64,14 +64,14 @@ def column(corpus: Path, size: int, count: int) -> Inputs:
 
 
 def repeated(corpus: Path, megabytes: int) -> Inputs:
-    """Repeats the corpus up to ``megabytes``; warms on its beginning."""
+    """Repeats the corpus up to ``megabytes``; warms up on its beginning."""
     text = corpora.read(corpus)
     times = max(1, megabytes * 10**6 // len(text.encode("utf-8")))
     return Inputs([text[:1_000_000]], {"text": text * times})
 
 
 def prompts(corpus: Path, sizes: dict[str, int]) -> Inputs:
-    """Cuts prompts of each size from another part of the odd lines: each prompt is new."""
+    """Cuts the prompts of each size from a different part of the odd lines, so that each is new."""
     even, odd = corpora.halves(corpora.read(corpus))
     share = len(odd) // len(sizes)
     timed: dict[str, Item] = {
@@ -85,12 +85,12 @@ def prompts(corpus: Path, sizes: dict[str, int]) -> Inputs:
 
 
 def piece(corpus: Path | None, name: str, length: int) -> Inputs:
-    """A hostile text, after ordinary text."""
+    """A hostile text, timed after ordinary text."""
     return Inputs([_start()], {"text": hostile.long_piece(name, length)})
 
 
 def growth(corpus: Path | None, name: str | None, unit: int) -> Inputs:
-    """One text at one unit of bytes and at eight: a long piece, or the corpus repeated."""
+    """A long piece, or the corpus repeated, at two sizes: ``unit`` and eight times ``unit``."""
     if name is None:
         if corpus is None:
             raise ValueError("A growth case without the name of a long piece needs a corpus.")
@@ -115,7 +115,7 @@ def stream(corpus: Path | None, total: int, chunk: int) -> Inputs:
 
 
 def nothing(corpus: Path | None) -> Inputs:
-    """An empty text, for cases that make their own texts."""
+    """No texts, for cases that make their own."""
     return Inputs([], {})
 
 

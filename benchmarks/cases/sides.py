@@ -1,4 +1,4 @@
-"""Rows of two calls with one result: another way to the result, and this project's.
+"""Rows that compare two calls with the same result: another package's, and this project's.
 
 Each function takes the :class:`~benchmarks.harness.measures.Run` of a case, checks that both calls
 return the same, and yields a title, the other call and ours. The measure ``sides`` divides their
@@ -76,8 +76,8 @@ def _english(run: Run, limit: int) -> str:
 
 
 def prompts(run: Run) -> Rows:
-    """Segments against ``encode`` of their text, and turn 20 of a conversation against the
-    whole."""
+    """Segments against ``encode`` of their text, and turn 20 of a conversation against the whole
+    conversation."""
     enc = bpe_engine.get_encoding(run.spec.name)
     chat = render_chat(messages(20, 60), "chatml")
     text = "".join(segment.text for segment in chat)
@@ -104,7 +104,7 @@ def prompts(run: Run) -> Rows:
 
 
 def masks(run: Run) -> Rows:
-    """20 messages rendered and encoded, without a mask and with one, for each template."""
+    """For each template: 20 messages rendered and encoded, without and with a mask."""
     enc = bpe_engine.get_encoding(run.spec.name)
     values: Any = dict.fromkeys(("bos_token", "eos_token"), special("<|endoftext|>"))
     for name, source in _templates().items():
@@ -126,7 +126,7 @@ def masks(run: Run) -> Rows:
 
 
 def rollouts(run: Run) -> Rows:
-    """Turn 20 of a rollout, against rendering and encoding the whole here and in transformers."""
+    """Turn 20 of a rollout, against rendering and encoding everything, here and in transformers."""
     enc = bpe_engine.get_encoding(run.spec.name)
     chat = messages(40, 600)
     rollout = Rollout(CHATML, enc, chat[:2])
@@ -177,7 +177,7 @@ def _tool(number: int) -> dict[str, Any]:
 
 
 def _calls(count: int) -> list[dict[str, Any]]:
-    """Makes a conversation of a question and ``count`` tool calls with results and reasoning."""
+    """Makes a conversation: a question, and ``count`` tool calls with results and reasoning."""
     chat: list[dict[str, Any]] = [{"role": "user", "content": words(100, 5)}]
     for number in range(count):
         name, id = f"tool_{number % 30}", f"call{100_000 + number}"[-9:]
@@ -204,7 +204,7 @@ def _shapes(chat: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def templates(run: Run) -> Rows:
-    """Rendering to segments with origins, against plain Jinja as transformers compiles it."""
+    """Rendering to segments with origins, against plain Jinja as compiled by transformers."""
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
     enc = bpe_engine.get_encoding(run.spec.name)
@@ -294,7 +294,7 @@ def calls(run: Run) -> Rows:
 
 
 def streams(run: Run) -> Rows:
-    """256 requests, an id for each a step: a `DecodeStream` of tokenizers for each, and a pool."""
+    """256 requests, one id each per step: `DecodeStream` per request, against a pool."""
     import numpy as np
     import tokenizers
 
@@ -324,7 +324,7 @@ def streams(run: Run) -> Rows:
 
 
 def truncation(run: Run) -> Rows:
-    """2 MB cut to 8,192 tokens: by tokenizers, and by us."""
+    """2 MB of text truncated to 8,192 tokens: by tokenizers, and by this project."""
     import tokenizers
 
     path = str(_file(run.spec, run.cache))
@@ -343,7 +343,7 @@ def truncation(run: Run) -> Rows:
 
 
 def conversations(run: Run) -> Rows:
-    """All prompts of 100 conversations of 20 turns: encoded whole, and by a `ConversationCache`."""
+    """All prompts of 100 conversations of 20 turns: encoded whole, or with `ConversationCache`."""
     from bpe_engine.serving import ConversationCache
 
     enc = bpe_engine.get_encoding(run.spec.name)
@@ -379,7 +379,7 @@ def conversations(run: Run) -> Rows:
 
 
 def corpus(run: Run) -> Rows:
-    """Arrays of the documents of a file, and the token files of a corpus."""
+    """Arrays from the documents of a file, and token files from a corpus."""
     from bpe_engine.corpus import make_plan, run_plan
 
     enc = bpe_engine.get_encoding(run.spec.name)

@@ -17,7 +17,7 @@ def rank_file(name: str) -> Path:
 
 
 def numbers(form: str, prefix: bytes = b"") -> dict[bytes, int]:
-    """Returns ranks of every byte, and of ``prefix`` and each number below 200,000 in this form.
+    """Returns ranks for every byte, and for ``prefix`` plus each formatted number below 200,000.
 
     >>> ranks = numbers("%x")
     >>> ranks[b"10"], ranks[b"30d3f"]

@@ -1,10 +1,10 @@
 """Measures: each times one kind of operation of an engine.
 
 A measure takes a :class:`Run` and yields :class:`Value` objects. Making texts, checking results and
-freeing memory are outside the clock; the garbage collector is off inside it.
+freeing memory are not timed; the garbage collector is off during timing.
 
-This module and its imports stay small, and it imports rare packages late: a worker's own modules
-would hide the cost of an engine's import, in time and in memory.
+This module and its imports stay small, and it imports rare packages late: modules that the worker
+imports would hide the cost of importing an engine, in time and in memory.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..cases.inputs import Inputs, Item
 from ..peers.digest import Digest, digest_of
 from ..peers.engines import OURS, Engine, Plan, Unsupported
 
-AGAIN_PASSES = 7  # number of passes over a known text; their median counts
-AGAIN_SECONDS = 0.5  # seconds after which no further pass starts
+AGAIN_PASSES = 7  # Number of passes over a known text, of which the median counts.
+AGAIN_SECONDS = 0.5  # Seconds after which no further pass starts.
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Run:
         return operation
 
     def warmed(self) -> Callable[[Any], Any]:
-        """Returns the operation after warming calls."""
+        """Returns the operation, after calling it on the warm-up inputs."""
         call = self.call()
         for item in self.inputs.warm:
             call(item)
@@ -67,7 +67,7 @@ class Run:
 
 @dataclass
 class Value:
-    """One measured number. ``label`` names the input; ``digest`` is of its ids."""
+    """One measured number. ``label`` names the input; ``digest`` is a hash of its ids."""
 
     key: str
     value: float
@@ -133,7 +133,7 @@ def resident() -> dict[str, float]:
 
 
 def _judged(result: Any, item: Item) -> dict[str, Any]:
-    """Returns the token count, and the digest of a result of ids."""
+    """Returns the token count and the digest of a result."""
     if isinstance(result, int):
         return {"tokens": result}
     digest = digest_of(result, item)
@@ -143,8 +143,8 @@ def _judged(result: Any, item: Item) -> dict[str, Any]:
 def throughput(run: Run) -> Iterator[Value]:
     """Yields MB/s of each timed item, the first time and again.
 
-    ``warm`` False: a fresh process that has seen two words only, which load the packages that an
-    engine imports at its first call (numpy, awkward); the load case measures that cost.
+    With ``warm`` False, the process is fresh and has only encoded two words, to load packages that
+    an engine imports at its first call (numpy, awkward); the load case measures that cost.
     """
     call = run.call()
     for item in run.inputs.warm if run.options.get("warm", True) else ["hello world"]:
@@ -160,7 +160,7 @@ def throughput(run: Run) -> Iterator[Value]:
 
 
 def calls(run: Run) -> Iterator[Value]:
-    """Yields microseconds a call over many different prompts, the first time and again."""
+    """Yields microseconds per call over many different prompts, the first time and again."""
     call = run.warmed()
 
     def each(texts: list[str]) -> None:
@@ -176,7 +176,7 @@ def calls(run: Run) -> Iterator[Value]:
 
 
 def counting(run: Run) -> Iterator[Value]:
-    """Yields microseconds a text of batches to count, the first time and again."""
+    """Yields microseconds per text for counting batches, the first time and again."""
     call = run.call()
     for item in run.inputs.warm:
         call([item] if isinstance(item, str) else list(item))
@@ -232,8 +232,8 @@ def loading(run: Run) -> Iterator[Value]:
 def memory(run: Run) -> Iterator[Value]:
     """Yields resident MB after loading, and after encoding each corpus to a list and to an array.
 
-    Texts and results are dropped before the last reading, so the rest is memory that the engine
-    keeps, or fragments in the allocator after building results.
+    Texts and results are freed before the last reading, so what remains is memory that the engine
+    keeps, or fragmentation of the allocator.
     """
     before = resident()
     run.call()("hello world")
@@ -278,8 +278,7 @@ def stream(run: Run) -> Iterator[Value]:
 
 
 def held(run: Run) -> Iterator[Value]:
-    """Yields bytes for each byte of text: of the result, and of the memory peak without the
-    result."""
+    """Yields bytes per byte of text: of the result, and of the memory peak beyond the result."""
     call = run.warmed()
     for label, item in run.inputs.timed.items():
         gc.collect()
@@ -291,14 +290,14 @@ def held(run: Run) -> Iterator[Value]:
         del result
         per_byte = 2**20 / size_of(item)
         stays = max(0.0, after["now"] - before["now"])
-        # Memory from before the text was made may be the peak of the process.
+        # The peak of the process may date from before the text was made.
         most = after["peak"] - before["now"] if after["peak"] > before["peak"] else 0.0
         yield Value("result", stays * per_byte, "B/B", label)
         yield Value("beside it", max(0.0, most - stays) * per_byte, "B/B", label)
 
 
 def building(run: Run) -> Iterator[Value]:
-    """Yields milliseconds to build an encoding from ranks, and to read a rank file."""
+    """Yields the milliseconds for building an encoding from ranks, and for reading a rank file."""
     from ..cases import vocabularies
 
     name = run.options["vocabulary"]
@@ -314,7 +313,7 @@ def building(run: Run) -> Iterator[Value]:
 
 
 def training(run: Run) -> Iterator[Value]:
-    """Yields seconds from a text file to the merges, without imports, and the memory peak.
+    """Yields the seconds from a text file to the merges, without imports, and the memory peak.
 
     Trainers with the same label break ties alike, and must agree.
     """
@@ -341,8 +340,8 @@ HELD_OUT = 20
 
 
 def models(run: Run) -> Iterator[Value]:
-    """Yields seconds from lines to a tokenizer of a model, the memory peak, and for held-out lines,
-    bytes a token and the likelihood by Unigram. Trainers that return tokens must agree.
+    """Yields the seconds from lines to a trained tokenizer, the memory peak, and for held-out lines
+    the bytes per token and the likelihood under Unigram. Trainers that return tokens must agree.
     """
     from ..cases.training_texts import text_file
     from ..peers.model_trainers import TRAINERS
@@ -373,7 +372,7 @@ def _digest(tokens: list[str]) -> dict[str, str]:
 
 
 def growth(run: Run) -> Iterator[Value]:
-    """Yields milliseconds at one size and at eight times the size, and the ratio: 8 is linear."""
+    """Yields milliseconds at one size and at eight times the size, and the ratio; linear is 8."""
     call = run.warmed()
     seconds: dict[str, float] = {}
     for label, item in run.inputs.timed.items():
@@ -384,7 +383,7 @@ def growth(run: Run) -> Iterator[Value]:
 
 
 def sides(run: Run) -> Iterator[Value]:
-    """Yields the CPU time of another way to the same result, as a multiple of ours, by row."""
+    """Yields for each row the CPU time of another way to the same result, as a multiple of ours."""
     from ..cases.sides import ROWS
     from .sides import ratio
 

@@ -54,12 +54,12 @@ MANUAL: tuple[Key, ...] = (
     ("piece-list-random-letters-1e5", "first", None),
 )
 
-#: Rows of one line of a table, by engine.
+#: The rows of one line of a table, by engine.
 Line = dict[str, dict[str, Any]]
 
 
 def _lines(results: dict[str, Any]) -> dict[tuple[str, Key], Line]:
-    """Groups the rows of a run by encoding and key, in the order of the run."""
+    """Groups the rows of a run by encoding and key, keeping their order."""
     lines: dict[tuple[str, Key], Line] = {}
     for row in results["rows"]:
         key = (row["encoding"], (row["case"], row["key"], row["corpus"]))
@@ -93,7 +93,7 @@ def _ratio(ours: dict[str, Any] | None) -> str:
 
 
 def number(value: float) -> str:
-    """Formats a number with three digits, never with an exponent.
+    """Formats a number with three significant digits, without an exponent.
 
     >>> number(1234.5), number(12.345), number(0.00234)
     ('1234', '12.3', '0.00234')
@@ -104,7 +104,7 @@ def number(value: float) -> str:
 
 
 def table(results: dict[str, Any], keys: tuple[Key, ...] | None = None) -> str:
-    """Returns a Markdown table per encoding; with ``keys``, those rows of the first encoding."""
+    """Returns a Markdown table per encoding; with ``keys``, these rows of the first encoding."""
     engines, lines = results["engines"], _lines(results)
     encodings = list(dict.fromkeys(encoding for encoding, _ in lines))
     parts = []

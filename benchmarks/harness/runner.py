@@ -52,8 +52,8 @@ def tasks(
 class Runner:
     """Starts workers and stores their answers.
 
-    ``builds`` names several builds of this project, which run as separate engines: each name with
-    the folder of its package ``bpe_engine``.
+    ``builds`` names several builds of this project, which run as separate engines, and maps each
+    name to the folder of its package ``bpe_engine``.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Runner:
             **os.environ,
             "RAYON_NUM_THREADS": threads,
             "OMP_NUM_THREADS": threads,
-            # Threads for multiplying matrices would only spin.
+            # BLAS threads would only spin.
             "OPENBLAS_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "true" if task.case.threads > 1 else "false",
             "TIKTOKEN_CACHE_DIR": "",
@@ -100,7 +100,7 @@ class Runner:
         }
         if engine in self.builds:
             environment["PYTHONPATH"] = str(self.builds[engine])
-        # The source tree comes last, so that an installed bpe_engine is measured.
+        # The source tree is last on the path, so that an installed bpe_engine is measured.
         start = f"import sys; sys.path.append({str(ROOT)!r}); from benchmarks.harness.worker import main; main()"
         try:
             done = subprocess.run(
@@ -132,7 +132,7 @@ class Runner:
                 )
 
     def reference(self, task: Task) -> dict[str, Any]:
-        """Returns the reference ids of the task's texts, by label; once for equal texts."""
+        """Returns the reference ids of the task's texts, by label; equal texts share one result."""
         corpus = task.corpus.path if task.corpus else None
         key = repr((task.case.inputs, task.case.input_options, corpus, task.encoding))
         if key not in self._references:
@@ -202,7 +202,7 @@ def _row(
 
 
 def compare_with_peers(rows: list[dict[str, Any]]) -> None:
-    """Gives each row its ratio to the best correct peer: above 1 is better, for every unit."""
+    """Adds to each row its ratio to the best correct peer: above 1 is better, whatever the unit."""
     lower = rows[0]["unit"] in LOWER_IS_BETTER
     peers = [row for row in rows if not is_ours(row["engine"]) and row["correct"] is not False]
     best = (min if lower else max)(peers, key=lambda row: row["value"], default=None)
@@ -219,7 +219,7 @@ def ratio(value: float, other: float, lower: bool) -> float | None:
 def run_rounds(
     runner: Runner, todo: list[Task], engines: list[str], rounds: int, start: int = 0
 ) -> None:
-    """Runs each task ``rounds`` times; each round begins with another engine."""
+    """Runs each task ``rounds`` times; each round begins with a different engine."""
     for number in range(start, start + rounds):
         turn = engines[number % len(engines) :] + engines[: number % len(engines)]
         for place, task in enumerate(todo, 1):
@@ -230,5 +230,5 @@ def run_rounds(
 
 
 def last_cpu() -> int | None:
-    """Returns the default CPU of one-thread cases."""
+    """Returns the CPU to which single-threaded cases are pinned by default."""
     return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None

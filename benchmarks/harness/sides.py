@@ -1,4 +1,4 @@
-"""CPU times of two alternating calls in one process."""
+"""Compares the CPU times of two calls that alternate in one process."""
 
 from __future__ import annotations
 

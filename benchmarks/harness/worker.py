@@ -34,7 +34,7 @@ def pin(cpu: int | None) -> bool:
 def work(job: dict[str, Any]) -> dict[str, Any]:
     """Runs a job; returns ``{"values": [...]}`` or ``{"reference": {...}}``.
 
-    Returns ``{"unsupported": why}`` if the engine lacks an operation of the case.
+    Returns ``{"unsupported": reason}`` if the engine lacks an operation of the case.
     """
     case = CASES[job["case"]]
     options = {**case.input_options, **job.get("input_options", {})}
@@ -70,7 +70,7 @@ def main() -> None:
     os.dup2(2, 1)  # An engine's output must not mix with the answer.
     try:
         answer = work(job)
-    except BaseException as error:  # An engine's panic is no Exception.
+    except BaseException as error:  # The panic of an engine is not an Exception.
         answer = {"error": f"{type(error).__name__}: {error}"[:300]}
     with os.fdopen(out, "w") as stream:
         json.dump(answer, stream)

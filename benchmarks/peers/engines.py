@@ -1,4 +1,4 @@
-"""Adapters for the compared tokenizers: each calls the fastest public way to a result.
+"""Adapters for the compared tokenizers: each calls the fastest public function for a result.
 
 Every engine loads files of this repository or of its package; nothing is downloaded. A field of
 :class:`Engine` is None if the engine lacks the operation. If a package offers several ways to one
@@ -30,7 +30,7 @@ class Unsupported(Exception):
 
 
 class FlatRows(NamedTuple):
-    """A batch as one array of ids and the n + 1 offsets of its rows."""
+    """A batch as one array of ids, and the n + 1 offsets of its rows."""
 
     ids: Any
     offsets: Any
@@ -40,11 +40,11 @@ class FlatRows(NamedTuple):
 class Engine:
     """The operations of one loaded engine. Texts are str, ids are ints.
 
-    ``encode`` is the library's own call with its defaults (tiktoken's refuses names of special
+    ``encode`` is the library's own call with its defaults (tiktoken raises for names of special
     tokens in the text), ``encode_list`` ignores special tokens; some libraries have one call for
-    both. The ``_short`` fields are for texts of prompt size, for which another call of the same
-    library is faster. The batch functions take ``(texts, threads)``, ``numpy_threads`` takes
-    ``(text, threads)``. ``others`` has the operations of few engines.
+    both purposes. The ``_short`` fields are for texts of prompt size, for which another call of the
+    same library is faster. The batch functions take ``(texts, threads)``, ``numpy_threads`` takes
+    ``(text, threads)``. ``others`` has operations that few engines support.
     """
 
     encode_list: Callable[[str], list[int]]
@@ -78,7 +78,7 @@ class Plan:
     """Loads an engine in the two steps of a user: import, then get_encoding.
 
     ``load`` takes ``(spec, cache)``; ``cache`` is the folder that ``prepare`` filled. With
-    ``only``, the engine takes part in the cases of that group alone. ``folder`` names the
+    ``only``, the engine takes part only in the cases of that group. ``folder`` names the
     environment variable with the folder of a second version of a package, filled by ``pip install
     --target``.
     """
@@ -131,19 +131,19 @@ def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]
 
 
 def _flat_rows(ids: bytes, offsets: bytes) -> FlatRows:
-    """Reads the flat results of splintr and fastokens: the bytes of both arrays."""
+    """Reads the flat results of splintr and fastokens, which are the bytes of both arrays."""
     import numpy
 
     return FlatRows(numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64))
 
 
 def _ids(encode: Callable[..., Any], **options: Any) -> Callable[[str], list[int]]:
-    """Makes a function for ids from a method that returns them in an object."""
+    """Makes a function that returns ids from a method that returns an object with ids."""
     return lambda text: encode(text, **options).ids
 
 
 def _rows(encode_batch: Callable[..., Any], **options: Any) -> Callable[..., list[list[int]]]:
-    """Makes a batch function from a method that itself chooses its threads."""
+    """Makes a batch function from a method that chooses its own number of threads."""
     return lambda texts, threads: [row.ids for row in encode_batch(texts, **options)]
 
 
@@ -252,7 +252,7 @@ def _tiktoken(spec: EncodingSpec, cache: Path) -> Engine:
         encode=enc.encode,
         encode_numpy=numpy,
         count=lambda text: len(numpy(text)),
-        batch_list=_each(enc.encode_ordinary),  # its own batch uses a pool, too
+        batch_list=_each(enc.encode_ordinary),  # Its own batch function also uses a pool.
         batch_numpy=_each(numpy),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
@@ -273,7 +273,7 @@ def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
         native = gigatoken.Tokenizer.from_tiktoken(
             spec.ranks, pretokenizer=spec.gigatoken, special_tokens=spec.special_tokens
         )
-    except (RuntimeError, ValueError) as error:  # The engine takes no ranks with gaps.
+    except (RuntimeError, ValueError) as error:  # The engine refuses ranks with gaps.
         raise Unsupported(str(error)) from error
     adapter = native.as_tiktoken()
 
@@ -362,7 +362,7 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     import tokenizers
 
     tok = tokenizers.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-    # Without offsets, if the version has such a call.
+    # The call without offsets, if this version has one.
     encode_batch = getattr(tok, "encode_batch_fast", tok.encode_batch)
     batch_list = _rows(encode_batch, add_special_tokens=False)
     encode = _ids(tok.encode, add_special_tokens=False)
@@ -393,7 +393,7 @@ def _nanotoken(spec: EncodingSpec, cache: Path) -> Engine:
     try:
         contents = tokenizer_file(spec, cache).read_text(encoding="utf-8")
         tok = nanotoken.Tokenizer.from_json(contents)
-    except ValueError as error:  # The engine has WordPiece only.
+    except ValueError as error:  # The engine supports only WordPiece.
         raise Unsupported(str(error)) from error
     options = {"add_special_tokens": False}
 
@@ -497,7 +497,7 @@ PLANS = {
 
 
 def is_ours(engine: str) -> bool:
-    """Returns True for this project's engine, in any of its settings."""
+    """Returns True for this project's engine, with any settings."""
     return engine.startswith(OURS)
 
 

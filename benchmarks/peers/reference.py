@@ -1,9 +1,9 @@
 """Reference ids: tiktoken's, from the same rank file.
 
-If tiktoken fails (a million spaces make it panic), the ids come from the meaning of the pattern:
-the ``regex`` package cuts the text, tiktoken merges each piece. If that fails, too, the harness
-takes the ids of most engines. Each row names its reference. For a tokenizer.json, the ids are
-``tokenizers``'; for a ``.model``, sentencepiece's.
+If tiktoken fails (a million spaces make it panic), the ``regex`` package cuts the text by the
+pattern, and tiktoken merges each piece. If that fails, too, the harness takes the ids on which most
+engines agree. Each row names its reference. For a tokenizer.json, the ids are ``tokenizers``'; for
+a ``.model``, sentencepiece's.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _by_pattern(enc: Any, spec: EncodingSpec, text: str) -> list[int]:
 
 
 def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
-    """Returns for each timed label the token count, the digest, and the source of the ids.
+    """Returns, by label of a timed text, the token count, the digest, and the source of the ids.
 
     Omits a label if neither source can encode its text.
     """
@@ -78,7 +78,7 @@ def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
                 ids = enc.encode_ordinary(text)
             except (KeyboardInterrupt, MemoryError):
                 raise
-            except BaseException:  # A panic of tiktoken is no Exception.
+            except BaseException:  # A panic of tiktoken is not an Exception.
                 try:
                     ids = _by_pattern(enc, spec, text)
                 except (ImportError, ValueError):

@@ -11,10 +11,10 @@ from ..corpus.effect import CorpusEffect
 from .findings import Finding, WithFindings
 
 #: Round-trip classes, named as in the literature on glitch tokens (Land and Bartolo, "Fishing for
-#: Magikarp", 2024). A token has the first class that fits: the text of the token is encoded as the
-#: token (OK, OK_SPECIAL); its text looks like a special token, ``<...>`` or ``[...]``
-#: (UNREACHABLE_SPECIAL); it is not valid UTF-8 (UNDECODEABLE); its text is encoded as one other
-#: token (UNREACHABLE_SINGLE_TOKEN), or as several (UNREACHABLE_MULTI_TOKEN).
+#: Magikarp", 2024). A token has the first class that fits: its text encodes to the token (OK,
+#: OK_SPECIAL); its text looks like a special token, ``<...>`` or ``[...]`` (UNREACHABLE_SPECIAL);
+#: its bytes are not valid UTF-8 (UNDECODEABLE); its text encodes to one other token
+#: (UNREACHABLE_SINGLE_TOKEN), or to several tokens (UNREACHABLE_MULTI_TOKEN).
 ROUND_TRIP_CLASSES = (
     "OK",
     "OK_SPECIAL",
@@ -30,7 +30,7 @@ class CheckResult(WithFindings):
     """All findings, and the class of every token."""
 
     findings: list[Finding]
-    #: ranks, extra_ranks, special_tokens, max_id_plus_one, unused_ids.
+    #: Sizes by name: ranks, extra_ranks, special_tokens, max_id_plus_one, unused_ids.
     sizes: dict[str, int]
     #: Name of the pattern, or the pattern.
     pattern: str
@@ -41,7 +41,7 @@ class CheckResult(WithFindings):
     #: Ids that are never a piece: "never", or "only inside" a longer piece.
     never_whole: dict[int, str]
     corpus: CorpusEffect | None = None
-    #: Unused ids below the largest: ranges of first and last id.
+    #: Unused ids below the largest id, as ranges of first and last id.
     unused: list[tuple[int, int]] = field(default_factory=list)
     #: Published vocabulary that the base equals or extends.
     recognized: Recognized | None = None
@@ -55,7 +55,7 @@ class CheckResult(WithFindings):
         return {name: counts[name] for name in ROUND_TRIP_CLASSES}
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns the whole result as plain types, for JSON. Ids in no list are OK."""
+        """Returns the whole result as plain types, for JSON. Ids that are in no list are OK."""
         listed = [name for name in ROUND_TRIP_CLASSES if name != "OK"]
         ids: dict[str, list[int]] = {name: [] for name in listed}
         for number, name in self.round_trip.items():

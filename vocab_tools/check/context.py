@@ -31,13 +31,13 @@ MERGING_REASONS = {
 
 @dataclass
 class Loaded:
-    """Tokens as a loader sees them that keeps the first of two definitions."""
+    """Tokens as read by a loader that keeps the first of two definitions."""
 
     ranks: dict[bytes, int] = dataclasses.field(default_factory=dict)
     by_id: dict[int, bytes] = dataclasses.field(default_factory=dict)
     base: dict[bytes, int] = dataclasses.field(default_factory=dict)
     extra: dict[bytes, int] = dataclasses.field(default_factory=dict)
-    #: Lines that repeat a token or an id, and the earlier definition.
+    #: Lines that repeat a token or an id, each with the earlier definition.
     repeated_tokens: list[str] = dataclasses.field(default_factory=list)
     repeated_ids: list[str] = dataclasses.field(default_factory=list)
     shadows: list[str] = dataclasses.field(default_factory=list)
@@ -75,7 +75,7 @@ class ListedWord:
     #: Word as listed, and in normalization form C.
     listed: str
     word: str
-    #: Pieces of the word.
+    #: Pieces into which the pattern cuts the word.
     pieces: list[str]
     #: Ids at which merging stops; None if a byte has no token.
     ids: list[int] | None
@@ -89,7 +89,7 @@ class TokenAudit:
     ids: list[int]
     #: "valid", "prefix", "suffix", "middle" or "nonsense"; in the order of `ids`.
     utf8: list[str]
-    #: True for a token that touches two characters and cuts one; in the order of `ids`.
+    #: True for a token that overlaps several characters and cuts one; in the order of `ids`.
     crosses: list[bool]
     #: For ids that merging does not reach: the reason, and the ids at which merging stops.
     unreached: dict[int, tuple[str, list[int]]]
@@ -97,7 +97,7 @@ class TokenAudit:
     never_whole: dict[int, str]
     #: Round-trip class of every id, special tokens included.
     round_trip: dict[int, str]
-    #: Encoding of a token's text, if other than the token.
+    #: Encoding of a token's text, if that is not the token.
     encoded: Mapping[int, list[int]]
 
 
@@ -158,7 +158,7 @@ class Context:
 
     @functools.cached_property
     def unused(self) -> list[tuple[int, int]]:
-        """Unused ids below the largest: ranges of first and last id."""
+        """Unused ids below the largest id, as ranges of first and last id."""
         return free_ranges(self.used_ids, 0, max(self.used_ids, default=-1) + 1)
 
     @functools.cached_property
@@ -207,7 +207,7 @@ class Context:
         return kinds
 
     def _usable_specials(self) -> dict[str, int]:
-        """Returns the special tokens with their own ids."""
+        """Returns the special tokens whose ids are not used by other tokens."""
         usable: dict[int, str] = {}
         for name, number in self.special_tokens.items():
             if name and number not in self.loaded.by_id:
@@ -235,7 +235,7 @@ class Context:
         return self._guessed_words() if self.loaded.extra else set()
 
     def _guessed_words(self) -> set[str]:
-        """Returns the new tokens that no other new token's merge contains."""
+        """Returns the new tokens that are no part of another new token's merge."""
         parts: set[bytes] = set()
         ranks = self.loaded.ranks
         for token in self.loaded.extra:

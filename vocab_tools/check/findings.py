@@ -18,7 +18,7 @@ from .context import Context
 
 Severity = Literal["error", "warning", "info"]
 
-#: Severities, gravest first: the order of the findings.
+#: Severities, most severe first: the order of the findings.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 #: Maximum number of examples of a finding.
@@ -37,12 +37,12 @@ class Finding(Brief):
     count: int
     message: str
     examples: list[str]
-    #: Number of new tokens among them; None if not counted.
+    #: Number of new tokens among the counted; None if unknown.
     new: int | None = None
 
     @property
     def counted(self) -> str:
-        """The count, for messages.
+        """The count with its noun, for messages.
 
         >>> Finding("NOT_UTF8", "info", 1448, "", [], 2).counted
         '1,448, 2 of them new'
@@ -57,7 +57,7 @@ class WithFindings(Reported):
 
     @property
     def ok(self) -> bool:
-        """True without errors."""
+        """True if there are no errors."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def finding(self, code: str) -> Finding | None:
@@ -67,14 +67,14 @@ class WithFindings(Reported):
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a rule with more than a list of examples."""
+    """The result of a rule that has more to state than a list of examples."""
 
     examples: Sequence[str]
     #: Count; None for the number of examples.
     count: int | None = None
     #: Replaces the rule's own message.
     message: str = ""
-    #: Number of new tokens among them.
+    #: Number of new tokens among the counted.
     new: int | None = None
 
 
@@ -87,7 +87,7 @@ class Checked(Protocol):
 
     @property
     def has(self) -> Collection[str]:
-        """Names of the given parts."""
+        """Names of the inputs that are given."""
 
 
 CheckedT = TypeVar("CheckedT", bound=Checked)
@@ -110,7 +110,7 @@ class Rule(Generic[CheckedT]):
     needs: frozenset[str]
 
     def apply(self, checked: CheckedT) -> Finding | None:
-        """Returns the finding; None without one."""
+        """Returns the finding, or None."""
         if not self.needs <= set(checked.has):
             return None
         outcome = self.look(checked)
@@ -133,7 +133,7 @@ class Rules(list[Rule[CheckedT]]):
     def rule(
         self, severity: Severity, message: str, *, needs: Sequence[str] = ()
     ) -> Callable[[_Look[CheckedT]], _Look[CheckedT]]:
-        """Makes a function the rule for the finding named by it, in capitals.
+        """Makes a function the rule for the finding of the same name in capitals.
 
         Args:
             severity: "error" for defects that break encoding or decoding, "warning" for tokens or
@@ -151,7 +151,7 @@ class Rules(list[Rule[CheckedT]]):
         return add
 
     def findings(self, checked: CheckedT) -> list[Finding]:
-        """Applies every rule. Grave findings come first; among findings of one severity, those
+        """Applies every rule. Severe findings come first; among findings of one severity, findings
         about the base of a vocabulary come last."""
         found = [finding for rule in self if (finding := rule.apply(checked)) is not None]
         found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.new == 0))

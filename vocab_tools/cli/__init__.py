@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 
 def _end_now(_signal: int = 0, _frame: FrameType | None = None) -> None:
-    """Ends the process with one line of output, at a time when nothing needs cleanup."""
+    """Ends the process with one line of output, while there is nothing to clean up."""
     os.write(2, b"vocab-tools: interrupted\n")
     os._exit(INTERRUPTED)
 
@@ -30,8 +30,8 @@ except KeyboardInterrupt:
 
 
 def main() -> None:
-    """Runs the command and exits with its status: 0 for success; 1 for a failure or errors found; 2
-    for a wrong command line or a missing file; 130 after Ctrl-C; 141 after a closed pipe."""
+    """Runs the command and exits: with 0 for success; 1 for a failure or errors found; 2 for a
+    wrong command line or a missing file; 130 after Ctrl-C; 141 after a closed pipe."""
     # A shell script's background process ignores Ctrl-C from the start; keep that.
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not is_ignored:

@@ -115,7 +115,7 @@ def check(
             )
         context.exit(_check_folder(base, against, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
-    # A base in another format, such as a tokenizer.json, is loaded already.
+    # A base in another format, such as a tokenizer.json, is already loaded.
     expect_ranks([base, *extra] if isinstance(ranks, (str, os.PathLike)) else extra)
     with progress_bar("checking") as update:
         expect("ranks", "BASE", [base], "check BASE [EXTRA...] --words WORDS")
@@ -153,7 +153,7 @@ def check(
 
 
 def _ranks(base: str) -> RankSource | None:
-    """Returns the base; None for a folder, which is checked as a whole, and for a tokenizer without
+    """Returns the base; None for a folder, which is checked separately, and for a tokenizer without
     ranks."""
     try:
         return None if os.path.isdir(base) else opened(base)

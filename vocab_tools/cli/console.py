@@ -52,7 +52,7 @@ __all__ = [
 #: Maximum number of displayed rows of a table.
 ROWS_SHOWN = 12
 
-#: Maximum width of a long list's lines if the terminal's width is unknown.
+#: Maximum line width of a long list if the terminal's width is unknown.
 WIDEST = 120
 
 
@@ -89,14 +89,14 @@ def finish(
 
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows a progress bar on a terminal, and nothing elsewhere."""
+    """Shows a progress bar, but only on a terminal."""
     with steps_bar(what) as update:
         yield lambda done, total: update(what, done, total)
 
 
 @contextlib.contextmanager
 def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None]]:
-    """Shows a progress bar for work in several steps of different speed."""
+    """Shows a progress bar for work in several steps with different speeds."""
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[amount]}"))
     to = console(stderr=True)
     with Progress(*columns, console=to, transient=True, disable=not sys.stderr.isatty()) as bar:

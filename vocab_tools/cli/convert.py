@@ -153,7 +153,7 @@ def convert(
 
 
 def _control_tokens(path: str) -> dict[str, str]:
-    """Reads names and descriptions; a name alone has an empty description.
+    """Reads names and descriptions; a name on its own has an empty description.
 
     Raises ValueError for a repeated name, and for a file without names.
     """
@@ -170,7 +170,7 @@ def _control_tokens(path: str) -> dict[str, str]:
 
 
 def _is_shown(plan: str) -> bool:
-    """Returns True for a plan in a format for people."""
+    """Returns True for a plan in a human-readable format."""
     return plan.lower().endswith((".html", ".htm", ".md"))
 
 

@@ -34,7 +34,7 @@ def special_inputs(path: str | None) -> list[str]:
 
 
 def refuse_repeated(paths: Iterable[str]) -> None:
-    """Raises UsageError for a pipe that is given twice; a pipe can be read only once."""
+    """Raises UsageError for a pipe that is given twice, because a pipe can be read only once."""
     pipes: list[str] = []
     for path in paths:
         if path != STANDARD and (os.path.isfile(path) or not os.path.exists(path)):
@@ -49,7 +49,7 @@ def refuse_repeated(paths: Iterable[str]) -> None:
 def expect(
     wanted: Literal["ranks", "words", "text"], role: str, paths: Sequence[str], usage: str
 ) -> None:
-    """Raises UsageError if a file has another kind.
+    """Raises UsageError if a file is of another kind.
 
     Args:
         wanted: the required kind: neither words nor text can be ranks, nor ranks words.
@@ -66,9 +66,9 @@ def expect(
 
 
 def kind_of(path: str) -> Kind | None:
-    """Returns the kind of a file by its first lines; None for an unknown kind and for a pipe."""
+    """Returns the kind of a file, by its first lines; None for an unknown kind or a pipe."""
     if not os.path.isfile(path):
-        # A pipe cannot be read again.
+        # A pipe cannot be read twice.
         return None
     with open(path, "rb") as file:
         start = file.read(4096)
@@ -79,7 +79,7 @@ def kind_of(path: str) -> Kind | None:
     ):
         return "words"
     ids = [_rank(line) for line in lines]
-    # Two lines of text may look like ranks, but hardly three with ascending ids.
+    # Two lines of text may look like ranks, but hardly ever three with ascending ids.
     grow = all(
         one is not None and other is not None and one < other for one, other in zip(ids, ids[1:])
     )
@@ -88,7 +88,7 @@ def kind_of(path: str) -> Kind | None:
 
 
 def expect_ranks(paths: Iterable[str]) -> None:
-    """Raises UsageError for a file of text: a check would report every line."""
+    """Raises UsageError for a text file, of which a check would report every line."""
     for path in paths:
         if kind_of(path) is not None or not os.path.isfile(path):
             continue

@@ -119,7 +119,7 @@ def learn(
 
 
 def named_files(effect: CorpusEffect, names: Sequence[str]) -> CorpusEffect:
-    """Returns the effect with the file names as given."""
+    """Returns the effect with the file names that the user gave."""
     return replace(effect, files=[replace(f, name=n) for f, n in zip(effect.files, names)])
 
 
@@ -127,7 +127,7 @@ def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, outpu
     """Prints the result of learning."""
     say_base(to, result.pattern.label, result.recognized)
     page = page_of(result, effect)
-    # Notes were printed before.
+    # Notes have been printed already.
     parts = [replace(part, remarks=()) for part in page.parts]
     print_report(to, replace(page, parts=parts))
     if result.tokens and output != STANDARD:

@@ -22,7 +22,7 @@ Options = Callable[[Any], Any]
 
 
 def combined(*options: Options) -> Options:
-    """Returns a decorator that adds these options. The last option is listed first."""
+    """Returns a decorator that adds these options. In the help, the last option comes first."""
 
     def add(command: Any) -> Any:
         for option in options:
@@ -32,13 +32,13 @@ def combined(*options: Options) -> Options:
     return add
 
 
-#: An input file; ``-`` is an ordinary name.
+#: An input file, for which ``-`` is an ordinary name.
 FILE = Existing(dir_okay=False)
 FILE_OR_STDIN = Existing(dir_okay=False, allow_dash=True)
 
 
 class _Text(Existing):
-    """A file with text, standard input or a URI."""
+    """A parameter type for a text file, standard input or a URI."""
 
     def convert(self, value: Any, param: Any, context: Any) -> Any:
         return value if is_uri(str(value)) else super().convert(value, param, context)
@@ -70,7 +70,7 @@ def pattern_options(
 
 
 class StartId(ParamType):
-    """A whole number; or ``auto``, which becomes None."""
+    """A parameter type for a whole number, or ``auto``, which becomes None."""
 
     name = "id|auto"
 
@@ -159,7 +159,7 @@ errors_option: Options = click.option(
     help="Handling of bytes that are not UTF-8: replace reads them as U+FFFD.",
 )
 
-#: How text files are read.
+#: Options for reading text files.
 text_options: Options = combined(field_option, errors_option)
 
 
@@ -178,7 +178,7 @@ def _corpus_options(purpose: str) -> Options:
 
 corpus_options: Options = _corpus_options("Text to compare base and extended vocabulary on")
 
-#: For a folder whose tokenizers are compared.
+#: Options for a folder whose tokenizers are compared.
 compared_corpus_options: Options = _corpus_options(
     "More text to compare tokenizers on, line by line"
 )

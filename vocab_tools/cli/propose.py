@@ -31,7 +31,7 @@ from .options import (
     text_options,
 )
 
-#: Options shared by `propose` and `extend`.
+#: Options that `propose` and `extend` share.
 propose_options: Options = combined(
     click.option(
         "--exclude", type=FILE, help="Words not to propose, one per line, with their space."
@@ -136,7 +136,7 @@ def check_corpus(
 
 
 def extend_options(*, scripts: str, exclude: str | None, **options: Any) -> ExtendOptions:
-    """Returns an options object made of a command's arguments."""
+    """Makes an options object from a command's arguments."""
     names = [name for name in scripts.split(",") if name.strip()]
     words = listed_words(exclude) if exclude else ()
     return ExtendOptions(scripts=names, exclude=words, **options)

@@ -38,7 +38,7 @@ from .options import (
     refuse_mixed,
 )
 
-#: Number of tokens to print, learned last.
+#: Number of tokens to print: the last ones learned.
 TOKENS_SHOWN = 8
 
 #: Options that :func:`train_vocabulary` and :func:`train_model` share.
@@ -231,7 +231,7 @@ _UNSET = (None, False, (), MAX_WORDS)
 
 
 def _check_model_options(of_bytes: Mapping[str, Any], outputs: Sequence[str]) -> None:
-    """Raises UsageError for options of byte-level BPE alone, and for names of other files."""
+    """Raises UsageError for options that only byte-level BPE has, and for names of other files."""
     for name, value in of_bytes.items():
         if value not in _UNSET:
             raise click.UsageError(
@@ -268,7 +268,7 @@ def _contents(result: TrainResult, outputs: Sequence[str]) -> dict[str, bytes]:
 def _read_counts(
     corpus: Sequence[str], base: Base | None, options: TrainOptions
 ) -> CorpusCounts | list[CorpusCounts]:
-    """Reads files with the counts of one corpus or several."""
+    """Reads files with the counts of one or more corpora."""
     cut, most = options.cutting(base), options.max_memory
     if options.balance:
         return [read_counts(count_files([part]), cut, max_memory=most) for part in corpus]

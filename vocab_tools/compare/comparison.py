@@ -1,4 +1,4 @@
-"""The result of a comparison, and figures derived from it."""
+"""The result of a comparison, and figures derived from the result."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .subjects import Subject
 #: 2023): with 2.5 the efficiency correlates best with translation quality.
 RENYI_ORDER = 2.5
 
-#: Maximum share of unknown tokens of a ranked tokenizer, unless another has at least half that
-#: share: an unknown word is a single token, so that such a tokenizer needs few.
+#: Maximum share of unknown tokens of a ranked tokenizer, unless another tokenizer has at least half
+#: that share: a tokenizer that makes unknown words single tokens would win with few tokens.
 MOST_UNKNOWN = 0.05
-#: The conclusions name a larger share of unknown tokens.
+#: Share of unknown tokens above which the conclusions mention it.
 NAMED_UNKNOWN = 0.01
 
-#: Number of longest, and of rarest, tokens to list.
+#: Number of longest tokens, and of rarest tokens, to list.
 LISTED = 20
 
 
@@ -43,7 +43,7 @@ class Measured(Brief):
 
     @property
     def tokens(self) -> int:
-        """Number of all tokens."""
+        """Total number of tokens."""
         return sum(self.files.values())
 
     @property
@@ -63,7 +63,7 @@ class Measured(Brief):
 
     @property
     def broken(self) -> int:
-        """Number of tokens with a part of a character, single bytes included."""
+        """Number of tokens with part of a character, including single bytes."""
         found = (n for n, _ in self.times.items() if text_of(self.subject.token(n)) is None)
         return sum(self.times[number] for number in found)
 
@@ -97,7 +97,7 @@ class Measured(Brief):
 
 @dataclass(frozen=True)
 class Differing:
-    """A text with many more tokens in one tokenizer than in another."""
+    """A text that has many more tokens in one tokenizer than in another."""
 
     text: str
     #: Tokens of the text in each tokenizer.
@@ -135,7 +135,7 @@ class Comparison(Reported):
         }
 
     def conclusions(self) -> list[str]:
-        """Returns the findings in sentences.
+        """Returns the conclusions as sentences.
 
         >>> from vocab_tools.compare import compare_texts, load_subject
         >>> found = compare_texts([load_subject("gpt2"), load_subject("qwen")], "a", ["一只猫\\n"])

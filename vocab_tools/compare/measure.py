@@ -24,16 +24,16 @@ from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject, subject_of
 
-#: A tokenizer, or an argument of :func:`load_subject`.
+#: A tokenizer, or an argument for :func:`load_subject`.
 AnySubject = Union[Subject, Encoding, str, "os.PathLike[str]"]
 
-#: Number of texts with the largest differences to show: in all, and in each script.
+#: Number of texts to show with the largest differences: in total, and per script.
 MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
 
 #: Texts that share more than this part of their words are similar.
 ALIKE = 0.5
 
-#: Minimum number of tokens of a text in each tokenizer; a shorter text says little.
+#: Minimum number of tokens of a text in each tokenizer; shorter texts show little.
 FEWEST_TOKENS = 8
 
 
@@ -126,7 +126,7 @@ def compare_tokenizers(
 
 
 def compare_texts(subjects: Sequence[Subject], name: str, texts: list[str]) -> Comparison:
-    """Compares tokenizers on texts in memory, as if one file of this name held the texts."""
+    """Compares tokenizers on texts in memory, treated as a file with this name."""
     meter = _Meter(subjects)
     meter.start_file(name)
     meter.add(_count(subjects, texts))
@@ -191,15 +191,14 @@ def _are_alike(one: str, other: str) -> bool:
 
 
 class _Meter:
-    """Sums over all blocks."""
+    """Sums the counts of all blocks."""
 
     def __init__(self, subjects: Sequence[Subject]) -> None:
         self.subjects = subjects
         self.comparison_so_far = Comparison([Measured(subject) for subject in subjects])
         self.times: list[Counter[int]] = [Counter() for _ in subjects]
         self.file = ""
-        #: By script: the size of the difference, a descending number that breaks ties, and the
-        #: text.
+        #: By script: size of the difference, a descending number to break ties, and the text.
         self.differing: dict[str, list[tuple[float, int, str]]] = {}
         self.numbers = itertools.count()
 
@@ -247,7 +246,7 @@ class _Meter:
             row.times = dict(times)
             row.scripts = dict(sorted(row.scripts.items(), key=lambda item: -item[1]))
         found.scripts = dict(sorted(found.scripts.items(), key=lambda item: -item[1].bytes))
-        # The first text of each script, then the second texts.
+        # Takes the first text of each script, then the second texts.
         turns = itertools.zip_longest(*self.differing.values())
         ordered = [entry for turn in turns for entry in sorted(filter(None, turn), reverse=True)]
         found.differing = [self.cut(text) for _, _, text in ordered[:MOST_DIFFERING]]

@@ -1,4 +1,4 @@
-"""Cuts text into segments: each counts for one script, and is shown if tokenizers differ."""
+"""Cuts text into segments, each of which counts for one script and may be shown as a difference."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..corpus.scripts import script_of
 
-#: Every published pattern cuts between a newline after text and a letter, so that the segments have
-#: the tokens of the whole text.
+#: Every published pattern cuts between a newline after text and a letter, so that segments have the
+#: same tokens as the whole text.
 _CUT = re.compile(r"(?<=\S\n)(?=[^\W\d_])")
 
 #: Script of text without letters.
@@ -100,7 +100,7 @@ def main_script(text: str) -> str:
 
 
 def script_parts(text: str) -> list[tuple[str, str]]:
-    """Cuts a text into groups of lines with the same script, the script of most letters of a line.
+    """Cuts a text into groups of lines with the same main script.
 
     A line without letters joins the line before, or else the line after.
 

@@ -30,14 +30,13 @@ class Subject:
     """A tokenizer to measure.
 
     Args:
-        name: its name in reports.
-        method: its method, such as "byte-level BPE".
-        tokens: the bytes of each id, special tokens included.
+        name: the name in reports. method: the method, such as "byte-level BPE". tokens: the bytes
+        of each id, special tokens included.
     """
 
     #: Id of the unknown token.
     unknown: int | None = None
-    #: True if a cut after a word inside a line keeps the tokens.
+    #: True if cutting after a word inside a line does not change tokens.
     inside_lines = False
 
     def __init__(self, name: str, method: str, tokens: dict[int, bytes]) -> None:
@@ -75,7 +74,7 @@ class Subject:
 
 
 class RankSubject(Subject):
-    """An encoding of this package. Special tokens in a text are text."""
+    """An encoding of this package, for which names of special tokens are ordinary text."""
 
     def __init__(self, name: str, encoding: Encoding) -> None:
         tokens = {number: special.encode() for special, number in encoding.special_tokens.items()}
@@ -95,7 +94,7 @@ class FileSubject(Subject):
     """A ``tokenizer.json``, whose added tokens are recognized in texts.
 
     Args:
-        name: its name in reports.
+        name: the name in reports.
         tokenizer: a tokenizer of :mod:`bpe_engine.hf`, or an object with the same methods.
         method: "byte-level BPE", or the type of the model.
         unknown: the token for unknown characters.
@@ -126,7 +125,7 @@ def _of_characters(token: str) -> bytes:
 
 
 def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
-    """Returns the tokenizer of a name or path, by :func:`load_subject`; or of an encoding."""
+    """Returns the subject for a name or path, by :func:`load_subject`, or for an encoding."""
     if isinstance(source, (str, os.PathLike)):
         return load_subject(os.fspath(source))
     if isinstance(source, Encoding):
@@ -140,14 +139,14 @@ def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
 
 
 def load_subject(path: str | os.PathLike[str]) -> Subject:
-    """Returns the tokenizer of a file, of a folder or of an encoding's name.
+    """Returns the subject for a file, a folder or the name of an encoding.
 
     Args:
         path: as :func:`vocab_tools.convert_tokenizer` takes its source; also a ``tokenizer.json``
             with WordPiece, WordLevel, Unigram, or BPE over characters.
 
     Raises:
-        ValueError: the file is malformed, refused or of no known format.
+        ValueError: the file is malformed, unsupported or of an unknown format.
         OSError: the file cannot be read.
     """
     source = locate_source(checked_path(path, "the name, the file or the folder of a tokenizer"))
@@ -187,7 +186,7 @@ def of_tokenizer(name: str, tokenizer: Any) -> Subject:
         return FileSubject(name, tokenizer, "byte-level BPE")
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method in ("Unigram", "SentencePiece"):
-        # Model objects of `tokenizers` have no `unk_id`; their JSON has.
+        # Model objects of `tokenizers` lack `unk_id`, but their JSON has it.
         number = getattr(tokenizer.model, "unk_id", None)
         if number is None:
             number = json.loads(tokenizer.to_str())["model"].get("unk_id")

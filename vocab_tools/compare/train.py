@@ -22,7 +22,7 @@ from .subjects import Subject, of_tokenizer
 #: One of this many lines is held out.
 HELD_OUT_ONE_IN = 10
 
-#: Maximum number of characters for WordPiece, which has one or two tokens for each.
+#: Maximum number of characters for WordPiece, which needs one or two tokens per character.
 MOST_CHARACTERS = 1000
 
 
@@ -38,7 +38,7 @@ def compare_trained(
 ) -> Comparison:
     """Trains models on nine of ten lines, and compares them on the tenth.
 
-    BPE is byte-level, as GPT-2's; the others have the usual pipelines of :func:`train_model`.
+    BPE is byte-level, as in GPT-2; other models have the usual pipelines of :func:`train_model`.
 
     Args:
         models: "bpe", "wordpiece", "unigram" or "wordlevel".

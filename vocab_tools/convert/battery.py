@@ -1,4 +1,4 @@
-"""Generates texts for the comparison of two tokenizers."""
+"""Generates texts for comparing two tokenizers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TEXTS = (
     "!!!???...---___ ''' \"\"\" ``` ~~~ ### $$$ %%% ^^^ &&& (((()))) [[[]]] {{{}}}",
 )
 
-#: Maximum number of texts of several tokens together; up to ten for each token.
+#: Maximum number of texts that join several tokens: up to ten for each token.
 MOST_JOINED = 20_000
 
 #: Number of texts to compare at a time.
@@ -53,8 +53,8 @@ BLOCK = 10_000
 def battery(
     tokens: Iterable[bytes], special_tokens: Iterable[str], more: Iterable[list[str]] = ()
 ) -> Iterator[list[str]]:
-    """Yields texts in blocks: :data:`TEXTS`; special tokens, whole and cut short, in text; the text
-    of every token; several tokens together; and the given texts.
+    """Yields texts in blocks: :data:`TEXTS`; special tokens, whole and cut short, within text; the
+    text of every token; joined tokens; and the given texts.
 
     >>> blocks = list(battery([b"a", b"\\xff", b"b"], ["<|end|>"]))
     >>> "x <|end|> y" in blocks[0], blocks[1]

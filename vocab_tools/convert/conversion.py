@@ -36,14 +36,14 @@ MOST_EXAMPLES = 20
 
 @dataclass(frozen=True)
 class Difference:
-    """A text that the result tokenizes differently."""
+    """A text to which the result gives different ids."""
 
     text: str
     before: list[int]
     after: list[int]
 
     def __str__(self) -> str:
-        """The text, and both lists of ids from their first difference.
+        """Shows the text, and both lists of ids from the first difference on.
 
         >>> str(Difference("abcdef", [1, 2, 3, 4, 5], [1, 2, 3, 9]))
         "'abcdef' is […, 3, 4, 5], and would be […, 3, 9]"
@@ -61,7 +61,7 @@ class Conversion(Brief):
     definition: Definition
     #: Contents of the files, by path.
     contents: dict[str, bytes]
-    #: Number of texts encoded with both, and number of texts whose ids differ.
+    #: Number of texts encoded with both tokenizers, and of texts whose ids differ.
     compared: int = 0
     differing: int = 0
     #: The first differences.
@@ -99,7 +99,7 @@ class Conversion(Brief):
 
 
 class NotAlikeError(ValueError):
-    """The result would give other ids than the source. The text names the first difference."""
+    """Raised if the result would give other ids. The text names the first difference."""
 
     def __init__(self, conversion: Conversion) -> None:
         self.conversion = conversion
@@ -231,10 +231,10 @@ def _with_controls(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> Conversion:
-    """Adds special tokens to a ``tokenizer.json`` without ranks, or with tokens of characters."""
+    """Adds special tokens to a ``tokenizer.json`` without ranks, or over characters."""
     before, result = Tokenizer.from_file(origin.path), Tokenizer.from_file(origin.path)
     tokens = {name.encode(): id for name, id in before.get_vocab().items()}
-    with_special(Definition(tokens, {}, None), names)  # Raises for used names.
+    with_special(Definition(tokens, {}, None), names)  # Raises for names already in use.
     result.add_special_tokens(names)
     added = {name: int(result.get_vocab()[name]) for name in names}
     made = result.to_str(pretty=True).encode()
@@ -295,7 +295,7 @@ def _compare_models(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Compares ids and texts of both sides. The ``.model`` with these contents is one side."""
+    """Compares ids and texts of both sides, one of which is the ``.model`` with these contents."""
     conversion.notes += conversion.definition.notes
     texts = pieces.probes(conversion.definition, blocks)
     _compare_texts(conversion, encoder(both[0]), encoder(both[1]), texts, progress)
@@ -361,7 +361,7 @@ def _compare(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Reads the result back, and compares ids of texts."""
+    """Reads the result back, and compares the ids of texts."""
     with naming(str(folder)):
         for path, contents in conversion.contents.items():
             (folder / Path(path).name).write_bytes(contents)
@@ -384,7 +384,7 @@ def _compare_texts(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Encodes texts with both."""
+    """Encodes texts with both tokenizers, and compares the ids."""
     total = 2 * len(conversion.definition.tokens)
     for block in blocks:
         for text, one, other in zip(block, before(block), after(block)):

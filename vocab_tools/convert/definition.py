@@ -13,10 +13,10 @@ from bpe_engine import vocabulary
 from ..brief import Brief
 from ..text import plural, show
 
-#: Bytes, or their text in a file.
+#: A token as bytes, or in the spelling of a file.
 AnyToken = TypeVar("AnyToken", bytes, str)
 
-#: Two tokens that merge.
+#: A pair of tokens to merge.
 Merge = tuple[bytes, bytes]
 
 
@@ -42,7 +42,7 @@ class Definition(Brief):
     whole_pieces: bool = True
     #: A ``tokenizer.json`` without the model's tokens and merges.
     settings: dict[str, Any] | None = None
-    #: Vocabulary entries that are not byte-level: encoding never returns them.
+    #: Vocabulary entries that are not byte-level, which encoding never returns.
     others: dict[str, int] = field(default_factory=dict)
     #: Properties that ranks and one pattern cannot express.
     inexpressible: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Definition(Brief):
 
     @functools.cached_property
     def splits(self) -> dict[bytes, Merge]:
-        """The last two tokens that merging by :attr:`order` joins to make each token."""
+        """For each token, the last two tokens that merging by :attr:`order` joins."""
         return vocabulary.token_splits(self.order)
 
     @functools.cached_property
@@ -72,15 +72,15 @@ class Definition(Brief):
 
     @functools.cached_property
     def unreached(self) -> list[bytes]:
-        """Tokens that merging never makes, in ascending order of ids, except the empty token."""
+        """Tokens that merging never produces, in ascending order of ids, except the empty token."""
         made = self.splits if self.merges is None else {a + b for a, b in self.merges}
         return [token for token in self.tokens if len(token) > 1 and token not in made]
 
     def list_differs_from(self, order: Mapping[bytes, int]) -> str | None:
         """Returns why merging by these ranks differs from merging by the list, if it does.
 
-        Both agree if the pair of every token that ranks make is in the list, in the same order:
-        other pairs of the list are then never neighbors.
+        Both agree if the list has the pair of every token that ranks produce, in the same order:
+        the other pairs of the list then never meet.
         """
         if self.merges is None:
             return None
@@ -102,7 +102,7 @@ class Definition(Brief):
 
 def without_second_names(definition: Definition) -> Definition:
     """Drops names such as ``<|reserved_200018|>`` with the id in the name, if an id has such a name
-    and another: at these ids, and at the ids after the last other name.
+    besides another name: at these ids, and at the ids after the last other name.
 
     ``o200k_harmony`` has such names; the published tokenizer.json of gpt-oss has one name for each
     token.
@@ -120,7 +120,7 @@ def without_second_names(definition: Definition) -> Definition:
 
 
 def missing_bytes(tokens: Mapping[bytes, int]) -> list[int]:
-    """Returns the bytes of UTF-8 without a token.
+    """Returns the bytes that occur in UTF-8 and have no token.
 
     >>> missing_bytes({bytes([byte]): byte for byte in range(256) if byte != 65})
     [65]

@@ -1,4 +1,4 @@
-"""Encoders for the files of a conversion, for the comparison."""
+"""Makes encoders from the files of a conversion, for the comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpe_engine.read.sources import Source
 from .definition import Definition
 from .tokenizer_json import dump
 
-#: Encodes texts; names of special tokens in texts become special tokens.
+#: A function that encodes texts, in which names of special tokens become special tokens.
 Encoder = Callable[[list[str]], list[list[int]]]
 
 
@@ -23,7 +23,7 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
     Args:
         definition: the definition in the files.
         location: the files.
-        is_read: True if the files exist and hold this definition; else they are ignored.
+        is_read: True if the files exist and contain this definition; False ignores the files.
     """
     if location.format in ("tiktoken", "tekken", "encoding"):
         return _by_ranks(definition)
@@ -45,7 +45,7 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
 
 
 def _by_ranks(definition: Definition) -> Encoder:
-    """Encodes with an encoding of this package, whose ranks order the merges."""
+    """Returns an encoder by ranks, with an encoding of this package."""
     assert definition.pattern is not None
     free = len(definition.order)
     places = {name: free + place for place, name in enumerate(definition.special_tokens)}

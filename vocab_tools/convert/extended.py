@@ -16,9 +16,10 @@ from .tokenizer_json import added_rows
 
 
 def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
-    """Returns the definition with the tokens of rank files. These tokens merge after all others.
+    """Returns the definition with the tokens of rank files, which merge after all other tokens.
 
-    Raises ValueError for a used token or id, and for a result that no list of merges can express.
+    Raises ValueError for a token or an id in use, and for a result that no list of merges can
+    express.
     """
     new = load_ranks(*extra)
     _check_free(definition, new)
@@ -93,7 +94,7 @@ def plan(
         encode: the encoder of the base.
         descriptions: texts by names of new special tokens.
 
-    Raises ValueError for a byte of a new token that is no token of the base.
+    Raises ValueError if a byte of a new token is not a token of the base.
     """
     added = {
         name: number

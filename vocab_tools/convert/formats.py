@@ -37,7 +37,7 @@ def locate_source(path: str | os.PathLike[str], format: Format | None = None) ->
 def locate_target(path: str | os.PathLike[str], format: Format | None = None) -> Source:
     """Returns the files to write.
 
-    Raises ValueError if the name determines no writable format.
+    Raises ValueError if the name does not determine a writable format.
     """
     path = os.fspath(path)
     if Path(path).is_dir() or path.endswith(SEPARATORS):
@@ -64,12 +64,12 @@ def load(
 
     Args:
         location: from :func:`locate_source`.
-        pattern: the name of an encoding, whose pattern alone is used, or a regular expression, for
-            files without a pattern.
+        pattern: the name of an encoding, of which only the pattern is used, or a regular
+            expression, for files without a pattern.
         special_tokens: names and ids, for files without special tokens.
 
     Raises:
-        ValueError: a file is malformed or not supported, or has a given value already.
+        ValueError: a file is malformed or not supported, or already has a value that is given.
         ImportError: the format needs a package that is not installed.
         OSError: a file cannot be read.
     """

@@ -56,7 +56,7 @@ PATTERNS = {
     **dict.fromkeys(("starcoder", "refact", "command-r", "smollm", "codeshell"), DIGITS_IN_ONE),
 }
 
-#: Pre-tokenizers under which a piece that is a token becomes that token, whatever the merges say.
+#: Pre-tokenizers under which a piece that is a token becomes that token without merging.
 WHOLE_PIECES = {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "lfm2", "tekken"}
 
 
@@ -124,7 +124,7 @@ def load_pieces(path: str | Path) -> Tokenizer:
     """Reads the SentencePiece model of a GGUF file.
 
     llama.cpp merges by scores or searches the best path, as SentencePiece does; the file lacks the
-    normalizer's name and the trainer's options.
+    name of the normalizer and the options of the trainer.
 
     Raises ValueError if the file is malformed.
     """
@@ -160,8 +160,8 @@ def load_pieces(path: str | Path) -> Tokenizer:
 
 
 def roles(path: str | Path) -> tuple[dict[str, int], tuple[list[int], list[int]]]:
-    """Returns the ids of special tokens by their roles, and the ids that llama.cpp adds around a
-    text according to the file's fields."""
+    """Returns the ids of special tokens by role, and the ids that llama.cpp adds around a text
+    according to the fields of the file."""
     fields = _fields(path)
     names = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
     found = {

@@ -27,7 +27,7 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Definition:
-    """Reads the pair and its sidecar file; without a sidecar, GPT-2's pattern cuts text.
+    """Reads the pair of files and the sidecar file; without a sidecar, uses GPT-2's pattern.
 
     Args:
         path: the path of either file.
@@ -60,7 +60,7 @@ def load(
             notes.append(f"taken for special tokens, since no merge makes them: {names}")
     settings = fresh_settings(pattern, special_tokens, sidecar.get("normalization"))
     definition = definition_of(vocabulary, merges, settings)
-    # The given pattern, not Oniguruma's form of it.
+    # Keeps the given pattern instead of its form for Oniguruma.
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
 
 
@@ -99,7 +99,7 @@ def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
     found = pair(path)
     assert found is not None
     _, vocabulary = settings_and_vocabulary(definition)
-    # This vocabulary includes special tokens.
+    # In this format, the vocabulary includes special tokens.
     vocabulary = by_id({**vocabulary, **definition.special_tokens})
     lines = ["#version: 0.2"]
     lines += [

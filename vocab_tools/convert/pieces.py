@@ -1,4 +1,4 @@
-"""Models of SentencePiece: the ``tokenizer.json`` with the same meaning, as far as possible."""
+"""Converts models of SentencePiece to an equivalent ``tokenizer.json``, as far as possible."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .definition import Definition
 from .encoders import encoder
 from .sentencepiece_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
-#: A score so low that no path takes the token.
+#: A score so low that no path contains the token.
 _NEVER = -1e9
 
-#: More spaces than any text begins with.
+#: More spaces than any text has at its start.
 _ALL = 1_000_000
 
 #: Texts that SentencePiece and `tokenizers` treat differently.
@@ -117,7 +117,7 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
     if spec["precompiled_charsmap"]:
         yield {"type": "Precompiled", "precompiled_charsmap": spec["precompiled_charsmap"]}
     if spec["remove_extra_whitespaces"]:
-        # At the end, a mark in the text is removed like spaces, which become marks.
+        # At the end, a mark in the text is removed like the marks of spaces.
         ends = f"[ {mark}]+" if mark != " " else " +"
         for pattern, content in ((f"\\A +|{ends}\\z", ""), (" {2,}", " ")):
             yield {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
@@ -128,7 +128,7 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
 
 
 def _unigram(model: dict[str, Any]) -> dict[str, Any]:
-    """Gives pieces that text never becomes a score so low that no path takes them."""
+    """Gives pieces to which text never encodes a score so low that no path contains them."""
     hidden = (CONTROL, BYTE, UNKNOWN)
     rows = zip(model["vocab"], model["kinds"])
     return {
@@ -185,7 +185,7 @@ def definition(contents: dict[str, Any]) -> Definition:
 def decoded_otherwise(
     tokenizer: Tokenizer, result: Tokenizer, definition: Definition, contents: dict[str, Any]
 ) -> str | None:
-    """Returns the first ids that the two decode to different texts, in words.
+    """Describes the first ids that the two tokenizers decode to different texts.
 
     Omits ids of unknown text: in a ``tokenizer.json`` their text is a name.
 

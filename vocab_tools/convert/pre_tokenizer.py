@@ -24,8 +24,8 @@ _DEEPSEEK = [
 ]
 
 #: These three splits as one pattern: each split also cuts the pieces of earlier splits, no match
-#: continues from Chinese or Japanese into other text, whitespace before these or before digits is
-#: at the end of its run, and unmatched text is a piece.
+#: continues from Chinese or Japanese into other text, whitespace before these or before digits ends
+#: its run, and unmatched text is a piece.
 DEEPSEEK_IN_ONE = (
     r"\p{N}{1,3}"
     r"|(?:(?=[CJK])[^\p{L}\p{P}\p{S}])?(?:(?=[CJK])[\p{L}\p{M}])+"
@@ -69,7 +69,7 @@ def pattern_of(pre_tokenizer: Any) -> str | None:
 
 
 def _steps(pre_tokenizer: Any) -> list[dict[str, Any]]:
-    """Returns the steps of a chain."""
+    """Returns the steps of a pre-tokenizer, in order."""
     if not isinstance(pre_tokenizer, dict):
         return []
     if pre_tokenizer.get("type") != "Sequence":
@@ -78,7 +78,7 @@ def _steps(pre_tokenizer: Any) -> list[dict[str, Any]]:
 
 
 def _regex(split: dict[str, Any]) -> str | None:
-    """Returns the regular expression whose matches are the pieces."""
+    """Returns the regular expression whose matches are the pieces of a split."""
     pattern = split.get("pattern", {})
     isolated = split.get("behavior") == "Isolated" and not split.get("invert")
     matches = split.get("behavior") == "Removed" and split.get("invert")
@@ -88,7 +88,7 @@ def _regex(split: dict[str, Any]) -> str | None:
 
 
 def pre_tokenizer_of(pattern: str) -> dict[str, Any]:
-    """Returns the JSON of a pre-tokenizer that cuts like a pattern.
+    """Returns the JSON of a pre-tokenizer that cuts like this pattern.
 
     >>> pre_tokenizer_of(patterns.R50K)["type"]
     'ByteLevel'
@@ -100,7 +100,7 @@ def pre_tokenizer_of(pattern: str) -> dict[str, Any]:
         steps = [{"type": "Digits", "individual_digits": True}, {**_BYTE_LEVEL, "use_regex": True}]
         return {"type": "Sequence", "pretokenizers": steps}
     regexes = _DEEPSEEK if pattern == DEEPSEEK_IN_ONE else [without_possessive_counts(pattern)]
-    # The patterns of encodings match all text; text that another pattern skips is in no piece.
+    # The patterns of encodings match all text; text that other patterns skip belongs to no piece.
     known = pattern in _published() or pattern == DEEPSEEK_IN_ONE
     behavior, invert = ("Isolated", False) if known else ("Removed", True)
     steps = [

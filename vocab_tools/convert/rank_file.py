@@ -123,7 +123,7 @@ def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
 
 
 def notes(definition: Definition) -> list[str]:
-    """Returns notes on parts that the file omits."""
+    """Returns notes on what the file cannot store."""
     if not definition.others:
         return []
     entries = plural(len(definition.others), "entry", "entries")

@@ -1,4 +1,4 @@
-"""Writes the ``.model`` of SentencePiece equal to a ``tokenizer.json``, where one exists."""
+"""Writes a SentencePiece ``.model`` that equals a ``tokenizer.json``, if there is one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def written(contents: dict[str, Any]) -> bytes:
     return body + message(2, *trainer) + message(3, *normalizer)
 
 
-#: Pieces whose ids have their own fields in a file.
+#: Pieces whose ids have separate fields in a file.
 _IDS = {"bos": ("<s>", "[CLS]"), "eos": ("</s>", "[SEP]"), "pad": ("<pad>", "[PAD]")}
 
 
@@ -93,8 +93,8 @@ def _problems(contents: dict[str, Any]) -> Iterable[str]:
 
 
 def _rules(contents: dict[str, Any]) -> tuple[bytes, set[str], list[str]]:
-    """Returns the table of rules, the settings "spaces", "prefix" and "mark", and features that a
-    ``.model`` cannot express."""
+    """Returns the table of rules, the settings that apply ("spaces", "prefix", "mark"), and
+    features that a ``.model`` cannot express."""
     normalizer, cut = contents["normalizer"], contents["pre_tokenizer"]
     parts = [] if normalizer is None else list(_steps(normalizer))
     table = b""
@@ -129,7 +129,7 @@ def _steps(normalizer: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _steps(part)
 
 
-#: Spaces at both ends, and marks at the end, as SentencePiece removes them.
+#: Pattern of what SentencePiece removes: spaces at both ends, and marks at the end.
 ENDS = f"\\A +|[ {_MARK}]+\\z"
 
 _STEPS: dict[tuple[str, Any, Any], str] = {
@@ -149,7 +149,7 @@ def _name(part: dict[str, Any]) -> str:
 
 
 def _scores(model: dict[str, Any]) -> dict[str, float]:
-    """Returns the score of each token that a merge makes; the token's first merge counts."""
+    """Returns the score of each token that a merge produces; the first merge of a token counts."""
     scores: dict[str, float] = {}
     for rank, (left, right) in enumerate(model["merges"]):
         scores.setdefault(left + right, -float(rank))
@@ -194,6 +194,6 @@ def text(field: int, value: str) -> bytes:
 
 
 def message(field: int, *parts: bytes) -> bytes:
-    """Returns a message of these parts, or bytes, as a field of protobuf."""
+    """Returns a message made of these parts, or bytes, as a field of protobuf."""
     body = b"".join(parts)
     return _varint(field << 3 | 2) + _varint(len(body)) + body

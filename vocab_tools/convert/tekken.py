@@ -55,7 +55,7 @@ def dump(definition: Definition) -> bytes:
     if len(single) + len(longer) != len(definition.tokens):
         raise ValueError("a tekken.json has no place for the empty token")
     special = sorted(definition.special_tokens, key=lambda name: definition.special_tokens[name])
-    # Ids without a name below the tokens stay free.
+    # Ids below the tokens that have no name stay unused.
     reserved = max(len(special), min(definition.tokens.values()))
     contents: dict[str, Any] = {
         "config": {
@@ -82,7 +82,7 @@ def dump(definition: Definition) -> bytes:
 
 
 def _ranked(special: list[str], definition: Definition, reserved: int) -> list[tuple[int, str]]:
-    """Returns special tokens with their own ids if these ids come first, else numbered from 0."""
+    """Returns special tokens with their ids if these come first, otherwise numbered from 0."""
     if all(definition.special_tokens[name] < reserved for name in special):
         return [(definition.special_tokens[name], name) for name in special]
     return list(enumerate(special))

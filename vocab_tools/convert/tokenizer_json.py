@@ -13,7 +13,7 @@ from ..text import few, plural, show
 from .definition import Definition, Merge, by_id, missing_bytes
 from .pre_tokenizer import pattern_of, pre_tokenizer_of
 
-#: Maximum number of bytes that a byte-level vocabulary lacks; one of characters lacks more.
+#: Maximum number of bytes that a byte-level vocabulary may lack; others lack more.
 _MOST_MISSING = 64
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
@@ -27,7 +27,7 @@ def parse(contents: str) -> Definition:
             supported exactly; the message has the JSON path.
         ValueError: the file is malformed.
     """
-    # Refuses unsupported and malformed parts by name.
+    # Raises for unsupported and malformed parts, which it names.
     kind = type(Tokenizer.from_str(contents).model).__name__
     if kind != "BPE":
         raise UnsupportedTokenizer(f"model.type: {kind} does not merge; only BPE is converted")
@@ -41,7 +41,7 @@ def parse(contents: str) -> Definition:
 def definition_of(
     vocabulary: Mapping[str, int], merges: list[Merge], settings: dict[str, Any]
 ) -> Definition:
-    """Returns the definition with a vocabulary, merges and the rest of the file."""
+    """Returns the definition for a vocabulary, merges and the rest of the file."""
     added = {token["content"]: int(token["id"]) for token in settings.get("added_tokens") or []}
     made = {left + right for left, right in merges}
     tokens: dict[bytes, int] = {}
@@ -83,7 +83,7 @@ def _merge(merge: str | list[str]) -> Merge | None:
 
 
 def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
-    """Returns the Unicode form equal to the normalizer, or the reason why no form is."""
+    """Returns the Unicode form that equals the normalizer, or the reason why none does."""
     while isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
         parts = normalizer["normalizers"]
         if len(parts) > 1:
@@ -159,8 +159,8 @@ def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dic
 
 
 def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
-    """Returns the special tokens that the model's vocabulary must have: all of them, unless adding
-    them one after the other gives the same ids."""
+    """Returns the special tokens that must be in the model's vocabulary: all, unless adding them
+    one by one gives the same ids."""
     size = len(definition.tokens) + len(definition.others)
     highest = -1
     for name, number in sorted(definition.special_tokens.items(), key=lambda row: row[1]):
@@ -182,7 +182,7 @@ def added_rows(special_tokens: Mapping[str, int]) -> list[dict[str, Any]]:
 def fresh_settings(
     pattern: str, special_tokens: Mapping[str, int], normalization: str | None
 ) -> dict[str, Any]:
-    """Returns a new file without vocabulary and merges."""
+    """Returns the settings of a new file, without vocabulary and merges."""
     return {
         "version": "1.0",
         "truncation": None,

@@ -1,4 +1,4 @@
-"""Describes how text is cut into pieces, for counts and trained vocabularies."""
+"""Settings for cutting text into pieces, for counts and trained vocabularies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cutting:
     special_tokens: tuple[str, ...] = ()
     #: True if text is first normalized to NFC.
     nfc: bool = False
-    #: True if a cut after a word inside a line keeps the pieces.
+    #: True if cutting after a word inside a line does not change pieces.
     inside_lines: bool = False
 
     @property
@@ -48,7 +48,7 @@ class Cutting:
         )
 
     def check_same(self, other: Mapping[str, Any], where: str) -> None:
-        """Raises ValueError unless the pieces of ``where`` were cut alike."""
+        """Raises ValueError unless the pieces of ``where`` were cut with the same settings."""
         own = json.loads(self.dump())
         for name, value in own.items():
             if other.get(name) != value:
@@ -62,7 +62,7 @@ class Cutting:
 def cutting(
     pattern: str | Pattern | None, special_tokens: Sequence[str] = (), nfc: bool | None = None
 ) -> Cutting:
-    """Returns the way to cut text for a pattern.
+    """Returns the settings for cutting text by a pattern.
 
     Args:
         pattern: the name of an encoding, or a regular expression; by default o200k_base's.

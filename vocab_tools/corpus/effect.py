@@ -52,7 +52,7 @@ class CorpusEffect(Brief):
 
     tokens_before: int
     tokens_after: int
-    #: Number of pieces of the corpus, and number of pieces with changed ids.
+    #: Number of pieces in the corpus, and number of pieces with changed ids.
     pieces: int
     changed: int
     #: Pieces that change but contain no new word, most frequent first.
@@ -60,7 +60,7 @@ class CorpusEffect(Brief):
     #: Token counts by file, in the given order, and by script, most tokens first.
     files: list[TokenCounts] = field(default_factory=list)
     scripts: list[TokenCounts] = field(default_factory=list)
-    #: Tokens that each new token saves. They add up to the savings of the corpus.
+    #: Tokens that each new token saves. The numbers add up to the savings of the corpus.
     saved_by_token: dict[bytes, int] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def corpus_effect(
 
 
 class _Comparison:
-    """Sums over all files."""
+    """Sums the counts of all files."""
 
     def __init__(
         self,

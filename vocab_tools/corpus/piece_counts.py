@@ -1,4 +1,4 @@
-"""Counts the pieces of a corpus on all processors and in bounded memory."""
+"""Counts the pieces of a corpus on all cores and in bounded memory."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DEFAULT_MEMORY = 1 << 30
 #: Number of pieces to move at a time between files and tables.
 ROWS = 1 << 16
 
-#: Tables go to a file when they reach this part of the memory: they double when they grow, and are
-#: joined later.
+#: Tables are moved to a file at this fraction of the memory, because they double when they grow,
+#: and are joined later.
 TABLES_SHARE = 3
 
-#: Number of files of counts to merge into one: few files are open at a time, and a count is written
-#: again once for each power of this in the number of files.
+#: Number of files of counts to merge into one: few files are open at a time, and each count is
+#: rewritten only a logarithmic number of times.
 _MERGED_FILES = 16
 
 
@@ -112,8 +112,8 @@ class CorpusCounts(Brief):
             os.unlink(part)
 
     def rows(self, least: int = 1) -> Iterator[tuple[list[bytes], list[int]]]:
-        """Moves all counts to files; yields all pieces with their counts in byte order, some
-        thousands at a time, except pieces with fewer than ``least`` occurrences."""
+        """Moves all counts to files; yields the pieces with at least ``least`` occurrences and
+        their counts, in byte order, some thousands at a time."""
         if self.pieces.memory() or not self.files:
             self.spill()
         return self._rows(vocabulary.CountReader(self.files), least)
@@ -175,13 +175,13 @@ def count_corpus(
         corpus: files, folders, globs and URIs of text, JSON lines, Parquet, Arrow and CSV,
             compressed or not; ``-`` is standard input.
         cutting: how text is cut into pieces.
-        words: counts the words of lines instead; the result has the counts that ``max_memory`` has
-            no room for, and ``words`` the rest.
+        words: counts the words of lines instead; the result has the counts that exceed
+            ``max_memory``, and ``words`` the rest.
         field: the field that contains the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        max_memory: bytes of memory for the tables; further counts go to temporary files. Text in
-            line for counting adds two blocks for each thread: of a megabyte or less, or longer if
-            lines are longer.
+        max_memory: bytes of memory for the tables; further counts go to temporary files. Text
+            waiting to be counted adds two blocks for each thread: of a megabyte or less, or longer
+            if lines are longer.
         num_threads: the number of threads; by default, and at most, one for each processor.
         progress: called repeatedly with the number of bytes done and of all bytes.
 
@@ -227,8 +227,8 @@ def count_corpus(
                 counts.text_bytes += size
                 file, done = number, size + (done if number == file else 0)
                 if progress is not None:
-                    # Compressed files have more text than bytes: count at most the size of the
-                    # file. Data from pipes has no size.
+                    # A compressed file has more text than bytes, so count at most the size of the
+                    # file. A pipe has no size.
                     progress(
                         sum(sizes[:number]) + min(done, sizes[number]) if total else done, total
                     )
@@ -262,7 +262,7 @@ def outside_note(counts: CorpusCounts, piece_bytes: int) -> str | None:
 
 
 def dropped_note(counts: CorpusCounts) -> str | None:
-    """Returns a sentence about the omitted rare pieces, if any."""
+    """Returns a sentence about omitted rare pieces, if there are any."""
     pieces, occurrences = counts.dropped
     if not pieces:
         return None

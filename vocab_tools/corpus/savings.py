@@ -26,8 +26,8 @@ class Savings:
         self._new = {id: t for t, id in extended.mergeable_ranks.items() if t not in known}
         self.before: int = 0
         self.after: int = 0
-        #: Tokens that each new token saves. The longest new token in a piece gets all savings of
-        #: the piece, so the numbers add up to the savings of the corpus.
+        #: Tokens that each new token saves. All savings of a piece count for its longest new token,
+        #: so the numbers add up to the savings of the corpus.
         self.by_token: Counter[bytes] = Counter()
 
     def add(self, piece: str, count: int) -> tuple[list[int], list[int]]:

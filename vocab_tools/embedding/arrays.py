@@ -13,7 +13,7 @@ def is_torch(matrix: object) -> bool:
 
 
 class Numpy:
-    """Tables that are numpy arrays."""
+    """Operations on tables that are numpy arrays."""
 
     def __init__(self) -> None:
         import numpy
@@ -44,7 +44,7 @@ class Numpy:
 
 
 class Torch(Numpy):
-    """Tables that are torch tensors."""
+    """Operations on tables that are torch tensors."""
 
     def __init__(self) -> None:
         self.package: Any = sys.modules["torch"]

@@ -1,8 +1,8 @@
 """Plans the embedding rows of new tokens, each a mean of the rows of its parts.
 
-Four sizes are often taken for each other: how many *ranks* a vocabulary has, how many *special
-tokens*, its *largest id plus one* (ids have gaps), and the *rows* of the table (often padded). A
-plan tells them apart, and has a row for every id up to the new maximum. Qwen's sizes:
+Four sizes are often confused: the number of *ranks*, the number of *special tokens*, the *largest
+id plus one* (ids have gaps), and the number of *rows* of the table (often padded). A plan states
+each size, and has a row for every id up to the new maximum. Qwen's sizes:
 
 | size                                         | number  |
 | -------------------------------------------- | ------- |
@@ -32,7 +32,7 @@ from ..text import plural, quoted, show
 
 
 class EmbeddingPlan(dict[int, list[int]]):
-    """The base ids that make up every new id: a dict with the sizes as attributes."""
+    """The base ids that make up each new id, as a dict with more attributes."""
 
     #: Sizes of the vocabulary before and after; see :func:`embedding_plan`.
     sizes: dict[str, int]
@@ -120,12 +120,12 @@ def embedding_plan(
         base: a rank file, ranks, or an encoding; for added tokens alone, any tokenizer.
         extra: the new tokens: a rank file, ranks, or a list of files and ranks.
         added_tokens: names and ids of new tokens without merges: control tokens and added tokens.
-            Tokens of the base are ignored, so all tokens of a new ``tokenizer.json`` may be given
+            Tokens of the base are ignored, so you may pass all tokens of a new ``tokenizer.json``
             (:func:`vocab_tools.read_special_tokens`).
         descriptions: texts by names of added tokens. The row of such a token is made of the ids of
             its description, or else of its name.
         special_tokens: names and ids, or the name of an encoding; by default the special tokens of
-            ``base``, if ``base`` is an encoding, or of the published ranks that it begins with.
+            ``base``, if ``base`` is an encoding, or of the published ranks at its start.
 
     Returns:
         A mapping of new id to base ids, in ascending order of ids. ``sizes`` has ``base_ranks``,
@@ -135,7 +135,7 @@ def embedding_plan(
 
     Raises:
         ValueError: there is neither ``extra`` nor ``added_tokens``; a token has two ids, or an id
-            two tokens; a byte of a new token is no token of the base; an id is not from 0 to 2**32
+            two tokens; a byte of a new token is no base token; an id is not from 0 to 2**32
             - 2; a description is empty, or of a token that is not added.
         TypeError: ``extra`` is not a source of ranks.
 
@@ -206,7 +206,7 @@ def plan_of(
     plan = EmbeddingPlan()
     for (token, number), parts in sorted(zip(new.items(), made_of), key=lambda row: row[0][1]):
         if parts is None:
-            # A new single byte is a token of a whole vocabulary.
+            # A single byte as a new token suggests a whole vocabulary.
             way = "is it the other way round? The base comes first" if len(token) == 1 else ""
             raise ValueError(
                 f"{token!r} has a byte that is not a token of the base, so nothing defines what its "

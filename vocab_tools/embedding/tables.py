@@ -14,8 +14,8 @@ from .plan import EmbeddingPlan
 #: Ways to make a row; see :func:`extend_embeddings`.
 METHODS = ("mean", "mean-raw", "zeros")
 
-#: Maximum number of rows without a token that :func:`extend_embeddings` appends: a table of 4096
-#: numbers a row grows by 8 GiB in half precision.
+#: Maximum number of rows without a token that :func:`extend_embeddings` appends: a table with 4096
+#: numbers per row would grow by 8 GiB in half precision.
 MOST_UNUSED_ROWS = 2**20
 
 
@@ -34,7 +34,7 @@ def extend_embeddings(
             them are filled if the plan has ids for them.
         plan: the result of :func:`embedding_plan`.
         method: ``mean``, the mean of the rows of the token's parts, scaled to the mean norm of the
-            base's rows; ``mean-raw``, the same without scaling (a mean is shorter than its parts);
+            base's rows; ``mean-raw``, the same without scaling (a mean is shorter than the rows);
             ``zeros``. Unused ids get the mean of all base rows.
         pad_to_multiple_of: append rows, as for unused ids, up to a multiple of this number of rows.
 
@@ -46,7 +46,7 @@ def extend_embeddings(
         ValueError: the method is unknown, the table does not have two dimensions or lacks rows of
             the base or of its special tokens; or ids far above the others would append more than
             2**20 unused rows.
-        TypeError: the table has no floating-point numbers, or the plan is no plan.
+        TypeError: the table has no floating-point numbers, or ``plan`` is not a plan.
 
     >>> import numpy
     >>> from vocab_tools import embedding_plan

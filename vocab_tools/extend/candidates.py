@@ -1,4 +1,4 @@
-"""Separates words that can become tokens: single pieces that are not yet tokens."""
+"""Selects the words that can become tokens: single pieces that are not tokens yet."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sort_words(
     pattern: Pattern,
     notes: list[Note],
 ) -> Candidates:
-    """Sorts the words and records why some are not learned.
+    """Sorts the words, and records why some cannot be learned.
 
     Raises ValueError if a word is not text, or its frequency not a positive integer.
     """

@@ -51,7 +51,7 @@ class Extension(Brief):
         """Writes the result of :meth:`dump` to a file. Replaces an existing file.
 
         Raises:
-            ValueError: the check found errors. ``learned.save`` writes the tokens nevertheless.
+            ValueError: the check found errors. ``learned.save`` writes the tokens anyway.
             OSError: the file cannot be written.
         """
         if not self.ok:
@@ -150,7 +150,7 @@ def effect_of(
 
 
 def no_words(proposal: Proposal, new_ids: int) -> str:
-    """Returns the reason for the lack of proposals."""
+    """Returns the reason why there are no proposals."""
     if proposal.tokens_before == 0:
         return "the corpus is empty; nothing is written"
     return (

@@ -38,7 +38,7 @@ def learn_merges(
     """Learns the merges that make each word one token, ranked after the base.
 
     Each word is first cut by the merges of the base. Then the most frequent pair of adjacent
-    pieces is merged in all words, until no word has two pieces. Ties go to fewer characters, then
+    pieces is merged in all words, until every word is one piece. Ties go to fewer characters, then
     fewer bytes, then the lower text, then the lower bytes, then the pair met first.
 
     Args:
@@ -62,9 +62,9 @@ def learn_merges(
 
     Raises:
         ValueError: the base gives a token two ids or an id two tokens; the start id collides (the
-            message has the first free one); a frequency is not a positive integer; the pattern is
+            message names the first free id); a frequency is not a positive integer; the pattern is
             neither the name of an encoding nor a valid expression; without ``max_merges``, there
-            are more than 500,000 words, or more tokens than a vocabulary holds.
+            are more than 500,000 words, or more tokens than a vocabulary can have.
         TypeError: an argument has another type; the message names the argument.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
@@ -111,7 +111,7 @@ def learn_merges(
     steps = [Step(row[0], row[1], None, *row[2:]) for row in rows]
     if max_merges is None and len(steps) >= room:
         raise ValueError(_too_many(len(ranks), len(kept), room))
-    # Qwen's default belongs to Qwen's special tokens: with others there may be a gap before it.
+    # Qwen's default start id fits Qwen's special tokens; others might leave a gap before it.
     is_qwen = found.is_qwen and specials == found.special_tokens
     taken = Taken(ranks, specials, start_id, is_qwen)
     steps = number_merges(steps, taken, notes)
@@ -141,8 +141,8 @@ def _first(given: object, kind: type) -> object:
 
 
 def _room(base: int, words: int, max_merges: int | None) -> int:
-    """Returns the maximum number of merges to learn. Immediately rejects input that would reach a
-    limit only after minutes."""
+    """Returns the maximum number of merges to learn. Rejects input at once that would reach a limit
+    only after minutes."""
     room = max(vocabulary.MAX_TOKENS - base, 0)
     if max_merges is not None:
         return min(max_merges, room)

@@ -56,8 +56,8 @@ class WordPath:
     pieces: list[bytes]
     #: Id of the word in the extended vocabulary.
     id: int | None
-    #: True if merging alone, without looking the whole word up, gives the word. Otherwise the word
-    #: is one token as a whole piece, and several inside a longer piece.
+    #: True if merging alone gives the word, without looking up the whole word. Otherwise the word
+    #: is one token as a whole piece, but several tokens inside a longer piece.
     reached: bool
     #: Why the word is not a token; None if it is one.
     reason: str | None = None
@@ -72,11 +72,11 @@ class ByProduct:
     left: bytes
     right: bytes
     frequency: int
-    #: Words whose path contains the token.
+    #: Words whose path includes the token.
     words: list[str]
     #: Tokens created directly from the token.
     makes: list[bytes]
-    #: Total frequency of those words.
+    #: Total frequency of these words.
     use: int = 0
 
     @property
@@ -125,7 +125,7 @@ class LearnResult(Brief):
 
     @property
     def listed(self) -> int:
-        """Number of listed words outside the base, including rejected words."""
+        """Number of listed words that the base lacks, including rejected words."""
         return len(self.words) + len(self.refused)
 
     @property
@@ -183,7 +183,7 @@ def bare(token: bytes) -> str:
 
 
 def bare_pieces(tokens: Iterable[bytes]) -> list[str]:
-    """Returns consecutive tokens; a character that several share is in the first.
+    """Returns consecutive tokens; a character that several tokens share is in the first.
 
     >>> bare_pieces([b"a", b"\\xe4\\xb8", b"\\x80"])
     ['a', '一', '‥']

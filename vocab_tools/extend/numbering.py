@@ -68,7 +68,7 @@ def _first_id(taken: Taken, count: int, notes: list[Note]) -> int:
 def first_free_id(
     ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], start: int, count: int
 ) -> int:
-    """Returns the first id from ``start`` on, after all ranks, with ``count`` ids free of specials.
+    """Returns the first id from ``start`` on, after all ranks, that begins ``count`` free ids.
 
     >>> first_free_id({b"a": 0, b"b": 5}, {"<end>": 7}, 0, 2)
     8

@@ -1,6 +1,6 @@
 """Proposes words of a corpus that are worth a token.
 
-The candidates are the corpus's pieces; :mod:`~vocab_tools.extend.selection` chooses among them.
+:mod:`~vocab_tools.extend.selection` chooses among the pieces of the corpus.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ExtendOptions:
     #: Minimum number of occurrences of a word.
     min_frequency: int = MIN_FREQUENCY
     #: Propose only words with all letters in these scripts, such as "thai" or "devanagari"; "other"
-    #: is text without letters. By default any.
+    #: is text without letters. By default, any script.
     scripts: Collection[str] = ()
     #: Words not to propose, with their leading space.
     exclude: Collection[str] = ()
@@ -76,13 +76,13 @@ class ExtendOptions:
 
 @dataclass(repr=False)
 class Proposal(Brief):
-    """The words worth a token, and the savings of all of them together."""
+    """The words worth a token, and their total savings."""
 
-    #: Words in the order of choice. Their savings add up to ``saved``.
+    #: Words in the order in which they were chosen. Their savings add up to ``saved``.
     words: list[ProposedWord]
     #: New ids for all words, by-products included; shared by-products count once.
     new_ids: int
-    #: Token counts of the corpus now, and with the words.
+    #: Token counts of the corpus: now, and with the words.
     tokens_before: int
     tokens_after: int
     #: Reasons why pieces were not candidates, and the number of distinct pieces.
@@ -146,7 +146,7 @@ def propose_words(
     Returns:
         The words in the order of choice: the next word is the one whose missing merges save the
         most tokens for each new id. :func:`vocab_tools.learn_merges` needs at most ``new_ids`` for
-        them.
+        these words.
 
     Raises:
         ValueError: a file is not UTF-8.

@@ -2,10 +2,10 @@
 
 All candidates learn together: the most frequent pair of neighboring tokens is merged first, in
 every word that has it. A merge saves as many tokens as its pair is frequent, whether it ends a word
-or is a step on the way to several. A word is worth the savings of its merges that no earlier
-word has made. Choosing the word with the largest savings for each new id, again and again,
-makes a good list, though not always the best: learning the list alone may give other merges, since
-pairs are rarer there. So the list is learned, and its real savings count.
+or is a step on the way to several. A word is worth the savings of those of its merges that no
+earlier word needed. Repeatedly choosing the word with the largest savings per new id makes a good
+list, though not always the best: learning only the list may give other merges, because pairs are
+rarer. So the list is learned on its own, and its real savings count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..corpus.piece_counts import ProgressFunction
 from ..corpus.savings import Savings
 from ..patterns import Pattern
 
-#: Number of merges that all candidates learn together: for each id to use, and the minimum in all.
+#: Number of merges that all candidates learn together: per id to use, and the minimum in total.
 #: Words that need later merges are ignored.
 MERGES_PER_ID, LEAST_MERGES = 8, 5000
 
@@ -41,13 +41,13 @@ class ProposedWord:
     tokens_now: int
     #: New ids of the word that no earlier word needs.
     new_ids: int
-    #: Tokens of the corpus that these ids save, in the word and in others that contain the word or
-    #: its by-products. Each saved token counts for one word.
+    #: Tokens of the corpus that these ids save, in the word and in other words that contain the
+    #: word or its by-products. Each saved token counts for one word.
     saved: int
 
     @property
     def saved_per_id(self) -> float:
-        """Savings for each new id of the word."""
+        """Savings per new id of the word."""
         return self.saved / max(self.new_ids, 1)
 
 
@@ -127,7 +127,7 @@ def _learned_together(
 
 
 def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
-    """Orders words by their savings for each new id, as long as ids are left."""
+    """Orders words by savings per new id, as long as ids are left."""
     made: set[int] = set()
     worth = {number: found.worth(number, made) for number in found.steps}
     heap = [(-value, number) for number, value in worth.items()]
@@ -136,7 +136,7 @@ def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
     while heap and len(made) < new_ids:
         value, number = heapq.heappop(heap)
         if worth.get(number) != -value:
-            continue  # The word is chosen already, or its savings have changed.
+            continue  # The word is already chosen, or its savings have changed.
         missing = found.steps[number] - made
         del worth[number]
         if len(made) + len(missing) > new_ids:
@@ -164,8 +164,8 @@ def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
 def _fitting(
     found: _Candidates, order: Sequence[int], ranks: dict[bytes, int], new_ids: int
 ) -> list[int]:
-    """Returns the first words that need at most ``new_ids`` when learned alone, and further words
-    while ids are left."""
+    """Returns the first words that need at most ``new_ids`` when learned on their own, and further
+    words while ids are left."""
     chosen = list(order)
     while (left := new_ids - _cost(found, chosen, ranks)) < 0:
         del chosen[left:]
@@ -203,7 +203,7 @@ def priced(
     current: bpe_engine.Encoding,
     saved: Counter[bytes],
 ) -> list[ProposedWord]:
-    """Returns the words with the needs and savings of each, when only these words are learned.
+    """Returns the words with the new ids and savings of each, if only these words are learned.
 
     Args:
         words: words and their frequencies.
@@ -230,7 +230,7 @@ def savings_of(
     ranks: Mapping[bytes, int],
     tokens: Iterable[bytes],
 ) -> Savings:
-    """Returns the tokens of pieces, now and with the new tokens."""
+    """Counts the tokens of pieces, now and with the new tokens."""
     first = max(ranks.values()) + 1
     added = {token: first + number for number, token in enumerate(tokens)}
     savings = Savings(current, pattern.encoding({**ranks, **added}, {}))

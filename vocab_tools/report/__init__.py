@@ -63,7 +63,7 @@ def write_report(
             :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
             :func:`vocab_tools.train_vocabulary`, :func:`vocab_tools.embedding_plan` or
             :func:`vocab_tools.map_vocabularies`.
-        effect: a result of :func:`vocab_tools.corpus_effect`; a check has one already.
+        effect: a result of :func:`vocab_tools.corpus_effect`; a check already contains one.
 
     Raises:
         ValueError: the ending is unknown.
@@ -108,7 +108,7 @@ def as_json(result: Result, effect: CorpusEffect | None = None) -> str:
     """Returns the whole result as JSON."""
     if isinstance(result, EmbeddingPlan):
         return result.dump().decode()
-    # The lists of a map have a hundred thousand items.
+    # Compact, because the lists of a map have a hundred thousand items.
     indent = None if isinstance(result, VocabularyMap) else 1
     return shown_path(json.dumps(_plain(result, effect), ensure_ascii=False, indent=indent)) + "\n"
 
@@ -136,7 +136,7 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
 
 
 def framed(result: object) -> str | None:
-    """Returns the report on a result for a notebook, in a frame; None without a report or without
+    """Returns the report on a result as a frame for a notebook; None without a report or without
     jinja2."""
     with contextlib.suppress(ImportError):
         if isinstance(result, tuple(_PAGES)):

@@ -22,10 +22,10 @@ from ..compare.comparison import MOST_UNKNOWN, Comparison, Measured, rates
 from ..compare.segments import Size
 from ..text import few, in_order, plural, shorten, token_text
 
-#: Maximum number of shown characters of a token, and minimum length of a run shown by length.
+#: Maximum characters of a token to show, and minimum length of a run to show by its length.
 SHOWN_OF_A_TOKEN, LONG_RUN = 40, 8
 
-#: Columns of token counts, and of rates by unit of text.
+#: Columns with token counts, and with rates per unit of text.
 RATES = [Column(name, "number") for name in ("tokens", "per byte", "per character", "per word")]
 
 #: Explains the figures by script.
@@ -66,7 +66,7 @@ def shown(token: bytes) -> str:
 
 
 def readable(token: bytes) -> str:
-    """Returns a token to show among others: spaces stay, invisible characters become signs.
+    """Returns a token for display among others: spaces stay, invisible characters become signs.
 
     >>> readable(b" end\\n"), readable(b"\\xe4")
     (' end⏎', '\\\\xe4')
@@ -77,7 +77,7 @@ def readable(token: bytes) -> str:
 def readable_cut(tokens: Sequence[bytes]) -> list[str]:
     r"""Returns the tokens of a text to show side by side.
 
-    A character that tokens cut is shown once, at its start; ``‥`` stands for its rest.
+    A character split between tokens is shown in the first; ``‥`` stands for the rest.
 
     >>> readable_cut([b" \xe4", b"\xb8", b"\x80"]), readable_cut([b"a\n", b"\xff"])
     ([' 一', '‥', '‥'], ['a⏎', '\\xff'])
@@ -88,7 +88,7 @@ def readable_cut(tokens: Sequence[bytes]) -> list[str]:
 def _groups(
     comparison: Comparison,
 ) -> list[tuple[str, Mapping[str, Size], Callable[[Measured], Mapping[str, int]]]]:
-    """Returns the text sizes by file and by script, each with a counter of tokens."""
+    """Returns the text sizes by file and by script, each with a function that counts tokens."""
     return [
         ("file", comparison.files, lambda row: row.files),
         ("script", comparison.scripts, lambda row: row.scripts),
@@ -96,7 +96,7 @@ def _groups(
 
 
 def labels(paths: list[str]) -> list[str]:
-    """Returns the names of files, without folders if the names alone are unique.
+    """Returns the names of files, without folders if the names are unique.
 
     >>> labels(["a/x.txt", "b/y.txt"]), labels(["a/x.txt", "b/x.txt"])
     (['x.txt', 'y.txt'], ['a/x.txt', 'b/x.txt'])
@@ -118,7 +118,7 @@ def comparison_page(comparison: Comparison) -> Page:
 
 
 def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
-    """Returns numbers as cells. The smallest of several is marked as best."""
+    """Returns numbers as cells, marking the smallest of several as best."""
     cells: list[Cell] = [f"{value:{format}}" for value in values]
     if len(cells) > 1 and len(set(cells)) > 1:
         least = cells[values.index(min(values))]
@@ -127,7 +127,7 @@ def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
 
 
 def _against_best(row: Measured, least: Measured) -> Tile:
-    """Returns the token counts of a tokenizer, next to the best tokenizer's."""
+    """Returns the token counts of a tokenizer, compared with the best tokenizer's."""
     if row.unknown_share > MOST_UNKNOWN:
         share = percent(row.unknown_share)
         return Tile(f"{row.tokens:,}", f"tokens, {row.name}: {share} unknown", "bad")
@@ -172,8 +172,8 @@ def _summary(comparison: Comparison) -> Part:
 
 
 def _by_group(comparison: Comparison) -> Part:
-    """Returns the tokens by script and by file: for several tokenizers a matrix of tokens per
-    character, for one the counts and all rates."""
+    """Returns the tokens by script and by file: a matrix of tokens per character for several
+    tokenizers, the counts and all rates for one."""
     tables = []
     several = len(comparison.rows) > 1
     for name, sizes, tokens in reversed(_groups(comparison)):
@@ -240,7 +240,7 @@ def _tokens(comparison: Comparison) -> Part:
 
 
 def _overlap(comparison: Comparison) -> list[TableView]:
-    """Returns the share of each vocabulary's tokens that others have, as bytes."""
+    """Returns the share of each vocabulary's tokens that other vocabularies have, by bytes."""
     if len(comparison.rows) < 2:
         return []
     known = [row.subject.tokens() for row in comparison.rows]

@@ -25,16 +25,16 @@ from ..notes import NoteGroup, grouped
 from ..text import id_range, in_order, plural, shorten, token_text
 from ..train.train_result import TrainResult
 
-#: Number of examples of a kind of notes.
+#: Maximum examples per kind of note.
 MOST_NOTES = 50
 
-#: Maximum number of shown characters of a token or word, and of shown pieces of a cut word.
+#: Maximum characters of a token or word to show, and maximum pieces of a cut word.
 LONGEST_TOKEN, MOST_PIECES = 48, 12
 
-#: Maximum number of shown stages of a word, and how many of them from the start.
+#: Maximum stages of a word to show, and how many of them from the start.
 MOST_STAGES, FIRST_STAGES = 6, 1
 
-#: Maximum number of listed tokens of a map: tokens that become the most tokens.
+#: Maximum tokens of a map to list: those that become the most tokens.
 MOST_MAPPED = 1000
 
 
@@ -56,7 +56,7 @@ def _chip(token: bytes | str) -> str:
 
 
 def _chips(tokens: Sequence[bytes]) -> list[str]:
-    """Returns the tokens of a word, or the first of the tokens, with whole characters."""
+    """Returns the tokens of a word, or the first few, with whole characters."""
     shown = [shorten(text, LONGEST_TOKEN) for text in in_order(tokens)[:MOST_PIECES]]
     return shown if len(tokens) <= MOST_PIECES else [*shown[:-1], "…"]
 
@@ -186,7 +186,7 @@ def _conflicts(result: LearnResult) -> list[Part]:
     return [Part("conflicts", "Conflicts and remarks", text, remarks=remarks, tables=tables)]
 
 
-#: Kinds of notes for the table of conflicts, each with the outcome for its words.
+#: Kinds of notes that go into the table of conflicts, with the outcome for each word.
 _IN_TABLE = frozenset(
     ["not one token", "own piece only", "repeated merge", "split", "already a token"]
 )
@@ -286,7 +286,7 @@ def folder_page(result: FolderResult) -> Page:
     tables = [TableView("sources", columns(heads), rows)]
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
-        # Findings with counts of texts or tokens, and with lines about files as examples.
+        # Findings that count texts or tokens, with lines about files as examples.
         *_findings(result.findings, hides=False),
         Part("tokenizers", "Tokenizers", text, tables=tables),
     ]

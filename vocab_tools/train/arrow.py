@@ -54,7 +54,7 @@ def count_pieces(
     like: str | None = None,
     field: str = "text",
 ) -> pyarrow.Table:
-    """Counts the pieces of the texts in a table: the part of training that can be distributed.
+    """Counts the pieces of the texts in a table, the distributable part of training.
 
     For Ray Data's ``map_batches(count_pieces, batch_format="pyarrow")`` and, batch by batch,
     Spark's ``mapInArrow``.
@@ -124,7 +124,7 @@ def _table(arrow: Any, pieces: Sequence[bytes], counts: Sequence[int]) -> Any:
 
 
 def write_counts(counts: CorpusCounts, path: str | os.PathLike[str], least: int = 1) -> int:
-    """Writes counts to a Parquet file, except pieces with fewer than ``least`` occurrences. Returns
+    """Writes the counts of pieces with at least ``least`` occurrences to a Parquet file. Returns
     the number of distinct pieces written."""
     arrow = _pyarrow(f"writing {os.fspath(path)}")
     metadata = {METADATA: counts.cutting.dump().encode()}
@@ -145,7 +145,7 @@ def read_counts(
 
     Args:
         paths: the files.
-        cut: the required way of cutting pieces; checked for files that record theirs.
+        cut: the required settings for cutting pieces; checked for files that record theirs.
         max_memory: bytes of memory for counts; further counts go to temporary files.
 
     Raises:

@@ -34,10 +34,10 @@ MODELS = {"bpe": "llama", "wordpiece": "bert", "unigram": "t5", "wordlevel": "wo
 #: Types of models in a ``tokenizer.json``.
 _TYPES = {"bpe": "BPE", "wordpiece": "WordPiece", "unigram": "Unigram", "wordlevel": "WordLevel"}
 
-#: Memory for training, as a multiple of byte-level BPE's.
+#: Memory for training, as a multiple of the memory for byte-level BPE.
 _MEMORY = {"Unigram": 2}
 
-#: Options that a model lacks.
+#: Options that a model does not support.
 _UNFIT = {
     "Unigram": ["limit_alphabet"],
     "WordLevel": ["limit_alphabet", "character_coverage", "max_token_length"],
@@ -97,7 +97,7 @@ def _t5() -> tuple[hf.Tokenizer, list[str], Any]:
 
 
 def _mark_spaces(tokenizer: hf.Tokenizer, parts: list[Any], first: int) -> None:
-    """Marks spaces as a ``.model`` does, also before a text that begins with a mark. Decoding removes
+    """Marks spaces like a ``.model``, even before a text that begins with a mark. Decoding removes
     up to `first` spaces."""
     marks = [normalizers.Prepend(_MARK), normalizers.Replace(" ", _MARK)]
     tokenizer.normalizer = normalizers.Sequence([*parts, *marks])
@@ -152,7 +152,7 @@ def is_named(like: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True)
 class Words(Cutting):
-    """Cutting of text into words by a tokenizer's pipeline. Files of counts record the pipeline."""
+    """Settings for cutting text into words by a pipeline, which files of counts record."""
 
     pipeline: str = ""
 
@@ -162,7 +162,7 @@ class Words(Cutting):
 
 
 def words_of(model: str | None, like: str | os.PathLike[str] | None) -> tuple[Words, WordCounts]:
-    """Returns a pipeline's cutting and an empty counter; arguments as in :func:`train_model`."""
+    """Returns settings and an empty counter for :func:`train_model` with these arguments."""
     tokenizer, _, _ = _pipeline(model, like)
     whole = json.loads(tokenizer.to_str())
     parts = {name: whole[name] for name in ("normalizer", "pre_tokenizer")}
@@ -181,7 +181,7 @@ def count_words(
     num_threads: int | None = None,
     progress: CountProgress | None = None,
 ) -> CorpusCounts:
-    """Counts the words of a corpus for :func:`train_model`; arguments as there."""
+    """Counts the words of a corpus for :func:`train_model`; with its arguments."""
     cut, words = words_of(model, like)
     found = count_corpus(
         corpus,
@@ -220,7 +220,7 @@ def train_model(
     num_threads: int | None = None,
     progress: ProgressFunction | None = None,
 ) -> TrainedModel:
-    """Trains a tokenizer with the pipeline of a known one. Each line of text is a text, without its
+    """Trains a tokenizer with the pipeline of a known tokenizer. Each line is a text, without its
     line end.
 
     The result depends only on the text and the options, never on the number of threads or the order
@@ -236,11 +236,11 @@ def train_model(
             rules of SentencePiece of that name: "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf".
         special_tokens: further names, after the tokens of ``like``.
         user_defined: ordinary tokens that are recognized in text before anything else.
-        min_frequency: minimum number of occurrences of a pair or word that becomes a token. Unigram
+        min_frequency: minimum number of occurrences of a pair or word to become a token. Unigram
             has no such limit.
         limit_alphabet: maximum number of characters that are tokens of BPE and WordPiece.
-        character_coverage: share of the text's characters, most frequent first, that tokens are
-            made of; other characters are unknown, or become bytes.
+        character_coverage: share of the text's characters, most frequent first, from which tokens
+            are made; other characters are unknown, or become bytes.
         max_token_length: maximum number of characters of a token; 16 for Unigram by default.
         field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
@@ -411,7 +411,7 @@ def _bytes_of(contents: dict[str, Any], special: list[str]) -> list[str]:
 def _pipeline(
     model: str | None, like: str | os.PathLike[str] | None
 ) -> tuple[hf.Tokenizer, list[str], Any]:
-    """Returns a tokenizer without tokens, its special tokens and its template."""
+    """Returns a tokenizer without tokens, and its special tokens and template."""
     name = (MODELS[model] if model else "gpt2") if like is None else like
     if is_named(name):
         kind, _, rules = str(name).partition(":")

@@ -17,7 +17,7 @@ RULES = ("nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 #: Planes with characters that have a decomposition or a lower case.
 _CHARACTERS = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
 
-#: A character that no rule changes or joins to another.
+#: A character that rules neither change nor join to another.
 _BETWEEN = "\U000f0000"
 
 _CONTROLS = [*range(1, 9), 0xB, *range(0xE, 0x20), 0x7F, 0x8F, 0x9F]
@@ -34,7 +34,7 @@ _TRANSLATION = {
 
 @functools.cache
 def charsmap(name: str) -> bytes:
-    """Returns the rules of a name for a ``Precompiled`` normalizer.
+    """Returns the rules of this name, for a ``Precompiled`` normalizer.
 
     SentencePiece replaces the longest text with a rule. Characters that Unicode added after version
     12 have no rule.
@@ -61,7 +61,7 @@ def charsmap(name: str) -> bytes:
 
 
 def _folded(character: str) -> str:
-    """Returns the simple case folding of a character."""
+    """Returns a character after simple case folding."""
     forms = (character.casefold(), character.lower(), character)
     return next(form for form in forms if len(form) == 1)
 
@@ -73,7 +73,7 @@ def _each(normalizer: normalizers.Normalizer, texts: Iterable[str]) -> list[str]
 
 def _spellings() -> Iterable[tuple[str, str]]:
     """Yields each text of several characters that NFKC composes into one, and the result. Any of
-    the characters may be a variant, such as a halfwidth one.
+    the characters may be a variant, such as a halfwidth form.
     """
     variants: dict[str, list[str]] = defaultdict(list)
     for one, parts in zip(_CHARACTERS, _each(normalizers.NFKD(), _CHARACTERS)):
@@ -91,7 +91,7 @@ def _double_array(rules: Mapping[bytes, int]) -> list[int]:
     nodes, root = _nodes(rules)
     units = {0: 0}
     bases: dict[int, int] = {}
-    # A base of 0 would be the root itself.
+    # Reserved: a base of 0 would be the root itself.
     taken = {0}
     top = 1
     waiting = [(0, 0, root)]
@@ -101,7 +101,7 @@ def _double_array(rules: Mapping[bytes, int]) -> list[int]:
         first = node[0][0]
         base = bases.get(number)
         if base is None:
-            # Earlier holes fit few nodes.
+            # Earlier holes rarely fit a node.
             place = max(1, top - 0x200)
             base = place ^ first
             while base in taken or any(base ^ child in units for child, _ in node):

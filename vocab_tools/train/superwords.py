@@ -1,8 +1,8 @@
 """The second stage of SuperBPE: within a line, merges may cross word boundaries.
 
 Liu et al., "SuperBPE: Space Travel for Language Models" (arXiv 2503.13423): subwords are learned as
-usual up to a transition point; after it merges cross whitespace, and a token may have several
-words, four by default.
+usual up to a transition point; after that point merges cross whitespace, and a token may have
+several words, four by default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINES = r"[^\r\n]+|[\r\n]+"
 
 
 def can_be_read_twice(corpus: Any) -> bool:
-    """Returns True for a corpus of regular files alone: no counts, pipe or standard input."""
+    """Returns True for a corpus that has only regular files: no counts, pipe or standard input."""
     if isinstance(corpus, (str, os.PathLike)):
         path = os.fspath(corpus)
         is_regular = os.path.isfile(path) or os.path.isdir(path)
@@ -32,7 +32,7 @@ def can_be_read_twice(corpus: Any) -> bool:
 
 
 def count_lines(corpus: Any, field: str, errors: str) -> int:
-    """Counts the lines of a corpus that are not empty."""
+    """Counts the nonempty lines of a corpus."""
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else listed(corpus)
     total = 0
     for path in corpus_files(paths):

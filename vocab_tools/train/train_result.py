@@ -31,20 +31,20 @@ class TrainedMerge(NamedTuple):
 
     left: bytes
     right: bytes
-    #: Count of the pair in the corpus that the merge serves.
+    #: Number of occurrences of the pair in the corpus that the merge serves.
     frequency: int
     #: Index of the corpus that the merge serves.
     corpus: int = 0
 
     @property
     def token(self) -> bytes:
-        """Token that the pair becomes."""
+        """The token into which the pair merges."""
         return self.left + self.right
 
 
 @dataclass(repr=False)
 class TrainResult(Brief):
-    """A trained vocabulary, and its training."""
+    """A trained vocabulary, and facts about its training."""
 
     #: All tokens and their ids: the base's and the new tokens.
     ranks: dict[bytes, int]
@@ -90,8 +90,8 @@ class TrainResult(Brief):
     def merge_list(self) -> list[tuple[bytes, bytes]]:
         """Merges for a ``tokenizer.json``, the base's first.
 
-        A pair that was merged twice, since one of its tokens was made in another way, is listed at
-        its second merge, as by Hugging Face's trainer.
+        A pair that was merged twice, because one of its tokens was also made in another way, is
+        listed at its second merge, as in Hugging Face's trainer.
         """
         pairs = [(merge.left, merge.right) for merge in self.merges]
         last = {pair: place for place, pair in enumerate(pairs)}
@@ -177,7 +177,7 @@ class TrainResult(Brief):
 
 
 def shortage_note(size: int, wanted: int, min_frequency: int, limited: bool) -> str:
-    """Returns the reason for fewer tokens than requested."""
+    """Returns a note on why there are fewer tokens than requested."""
     reason = f"no other pair of tokens occurs {plural(min_frequency, 'time')} or more"
     if limited:
         reason += " and keeps within the limits"

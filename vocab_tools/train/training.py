@@ -63,7 +63,7 @@ class TrainOptions:
     nfc: bool | None = None
     #: Number of tokens after which merges may cross piece boundaries inside a line (SuperBPE).
     superwords_from: int | None = None
-    #: Maximum number of words of such a token.
+    #: Maximum number of words of a token that crosses piece boundaries.
     max_words: int = MAX_WORDS
     #: "bytes", "characters" or "lines": each item of the corpus is a corpus, and the next merge
     #: serves the corpus with the fewest of these units for a token (parity-aware BPE). Lines
@@ -75,7 +75,7 @@ class TrainOptions:
     errors: str = "strict"
     #: Bytes of memory for counting; further counts go to temporary files.
     max_memory: int | None = None
-    #: Drop pieces with fewer occurrences.
+    #: Drop pieces with fewer occurrences than this.
     drop_rare: int = 1
     #: Number of threads; by default one for each processor.
     num_threads: int | None = None
@@ -93,7 +93,7 @@ class TrainOptions:
             check_choice("balance", self.balance, UNITS)
 
     def cutting(self, base: Base | None) -> Cutting:
-        """Returns the cutting of text into pieces, without the special tokens."""
+        """Returns the settings for cutting text into pieces, without the special tokens."""
         if base is None or base.name is None:
             return cutting(self.pattern, self.special_tokens, self.nfc)
         names = [*base.special_tokens, *self.special_tokens]
@@ -124,13 +124,13 @@ def train_vocabulary(
         progress: called with the name of a step, the work done and all work.
 
     Returns:
-        The vocabulary. Without pairs left, the vocabulary is smaller than requested and has a note.
+        The vocabulary. If pairs run out, the vocabulary is smaller than requested and has a note.
 
     Raises:
         ValueError: the corpus is empty, an option does not fit it, or a file is not UTF-8.
         TypeError: an argument has another type; the message names the argument.
         OSError: a file cannot be read.
-        MemoryError: memory is not sufficient.
+        MemoryError: memory runs out.
 
     The algorithm follows Sennrich et al. (arXiv 1508.07909) on bytes, superwords Liu et al. (arXiv
     2503.13423), balance Foroutan et al. (arXiv 2508.04796).
@@ -211,15 +211,15 @@ def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
 
 
 class _Part(NamedTuple):
-    """A corpus, one of several."""
+    """One of the corpora."""
 
     counts: CorpusCounts
-    #: Distinct pieces, and their occurrences, bytes and characters, from one pass each.
+    #: Distinct pieces, and their occurrences, bytes and characters, each from one pass.
     totals: tuple[int, int, int, int]
 
 
 def _part(counts: CorpusCounts, number: int | None) -> _Part:
-    """Adds up the counts of a corpus. Raises ValueError for an empty one."""
+    """Adds up the counts of a corpus. Raises ValueError for an empty corpus."""
     totals = counts.pieces.totals()
     if totals[0] == 0:
         what = "the corpus" if number is None else f"corpus {number + 1}"
@@ -234,7 +234,7 @@ def _part(counts: CorpusCounts, number: int | None) -> _Part:
 
 
 class _Job:
-    """A training: its options and its stages."""
+    """One run of training: its options and its stages."""
 
     def __init__(
         self, vocab_size: int, options: TrainOptions, progress: ProgressFunction | None
@@ -246,7 +246,7 @@ class _Job:
         self.vocab_size, self.options, self.progress = vocab_size, options, progress
 
     def check(self, base: int, special: int) -> None:
-        """Raises ValueError for a size too small for the base and the special tokens."""
+        """Raises ValueError if the size is too small for the base and the special tokens."""
         least = base + special
         if self.vocab_size < least:
             what = "single bytes" if base == 256 else "tokens of the base"

@@ -1,6 +1,6 @@
 """Checks a model's folder before it is served.
 
-Compares the tokenizers of its files and of AutoTokenizer on texts, and the files with each other.
+Compares the tokenizers of its files and AutoTokenizer's on texts, and the files with each other.
 The rule of each finding is a function in :mod:`vocab_tools.check.folder.rules`.
 """
 

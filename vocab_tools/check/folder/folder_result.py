@@ -19,7 +19,7 @@ class CheckedSource:
     #: Largest id plus one.
     size: int
     added_tokens: int
-    #: Number of texts compared with the first source, and of texts with other ids.
+    #: Number of texts compared with the first source, and of texts with different ids.
     compared: int = 0
     differing: int = 0
     #: Number of texts not compared because they contain names of special tokens.
@@ -33,9 +33,9 @@ class FolderResult(WithFindings):
     #: Path of the folder.
     path: str
     findings: list[Finding]
-    #: Tokenizers. The others are compared with the first.
+    #: Tokenizers. All others are compared with the first.
     sources: list[CheckedSource] = field(default_factory=list)
-    #: Fingerprint of the first tokenizer; None if its file does not give one.
+    #: Fingerprint of the first tokenizer; None if there is none for its file.
     fingerprint: str | None = None
 
     def to_plain(self) -> dict[str, Any]:

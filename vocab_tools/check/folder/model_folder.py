@@ -32,14 +32,14 @@ TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 #: Configuration files of a model.
 MODEL_FILES = ("config.json", "generation_config.json")
 
-#: Names of SentencePiece models other than ``tokenizer.model``. Only the check reads them: the ids
-#: of some differ from the ids of the folder's tokenizer.
+#: Names of SentencePiece models other than ``tokenizer.model``. Only this check reads such files,
+#: because ids of some differ from ids of the folder's tokenizer.
 MODEL_NAMES = (*RENUMBERED, "target.spm", "tokenizer.model.v*")
 
-#: Beginning of the pointer file that Git LFS leaves for a file that was not fetched.
+#: Beginning of the pointer file that Git LFS leaves in place of a file.
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
-#: Number of ordinary tokens whose texts are compared, alone and joined.
+#: Number of ordinary tokens whose texts are compared, one by one and joined.
 MOST_TOKENS = 1000
 
 
@@ -59,15 +59,15 @@ class Differing:
     source: Source
     compared: int
     count: int
-    #: Number of texts that could not be compared without the names of special tokens.
+    #: Number of texts left out because of names of special tokens.
     left_out: int
-    #: The first such text, and its ids from both sources.
+    #: The first text that differs, and its ids from both sources.
     text: str
     ids: list[int]
     other_ids: list[int]
 
 
-#: Keys that match a tokenizer with the earlier one, surest first.
+#: Keys for matching a tokenizer with its earlier version, most reliable first.
 _ALIKE: tuple[Callable[[Source], object], ...] = (
     lambda source: source.name,
     lambda source: (source.table.format, source.name.endswith(OLDER)),
@@ -92,7 +92,7 @@ class ModelFolder:
         self._earlier = earlier
         #: Unreadable files, and why.
         self.broken: list[str] = []
-        #: Sources without a comparison, and why.
+        #: Sources that could not be compared, and why.
         self.skipped: list[str] = []
         #: Why AutoTokenizer fails on the folder.
         self.refused: str | None = None
@@ -124,15 +124,15 @@ class ModelFolder:
 
     @functools.cached_property
     def files(self) -> list[Source]:
-        """Tokenizers of the files. The others are compared with the first."""
+        """Tokenizers of the files. All others are compared with the first."""
         added = {token.content: token.id for token in self.declared(CONFIG)}
         shell = self._settings, added
         found = [source for file in self.listed for source in self._read(file, shell)]
         return [source for source in found if not self._is_shifted(found[0], source)]
 
     def _is_shifted(self, main: Source, source: Source) -> bool:
-        """Returns True for a model whose ids all differ from another file's by one distance: the
-        tokenizers of fairseq and transformers put other special tokens before the model's
+        """Returns True for a model whose ids all differ from another file's ids by the same offset:
+        the tokenizers of fairseq and transformers put other special tokens before the model's
         pieces."""
         if main.table.format == "sentencepiece" or source.table.format != "sentencepiece":
             return False
@@ -196,10 +196,10 @@ class ModelFolder:
 
     @functools.cached_property
     def main(self) -> Source | None:
-        """Source for comparison with the others; None if no source spells text."""
+        """Source with which the others are compared; None if no source encodes text."""
         if self.files:
             return self.files[0]
-        # transformers may make a tokenizer of added tokens alone and, for T5, a space.
+        # transformers may make a tokenizer that has only added tokens and, for T5, a space.
         made = self.transformers
         return made if made is not None and any(map(bytes.strip, made.tokens)) else None
 
@@ -248,7 +248,7 @@ class ModelFolder:
         for block, whole in zip(blocks, wholes):
             out = sum(_without(text, names) is None for text in block)
             found = differing(block)
-            # Tokens may cross line ends: a text counts if none of its lines does.
+            # Tokens may cross line ends: the whole text counts if none of its lines differs.
             if whole is not None and len(block) > 1 and not found and not out:
                 found = differing([whole])
             first = first or next(iter(found), None)
@@ -271,13 +271,13 @@ class ModelFolder:
 
     @functools.cached_property
     def sources(self) -> list[Source]:
-        """Tokenizers of the files, and AutoTokenizer's."""
+        """Tokenizers of the files, and the one that AutoTokenizer loads."""
         return [*self.files, *([self.transformers] if self.transformers else [])]
 
     def decoded(self, main: Source, other: Source) -> tuple[int, int, str]:
         """Decodes the ids of texts to which two sources give the same ids.
 
-        Returns the number of texts, the number that differ in one source, and the first in words.
+        Returns the number of texts, how many decode differently, and a description of the first.
         """
         if main.decode is None or other.decode is None:
             return 0, 0, ""
@@ -310,8 +310,8 @@ class ModelFolder:
 
     @functools.cached_property
     def pairs(self) -> list[tuple[Source, Source]]:
-        """Each tokenizer with the earlier one of the same name; or else of the same format, or of
-        any, if both versions have one. Names begin with the folders."""
+        """Each tokenizer with the earlier tokenizer of the same name; or else of the same format,
+        or of any format, if both versions have one such tokenizer. Names begin with the folders."""
         rest = [[*self.before.sources], [*self.sources]]
         found = []
         for key in _ALIKE:
@@ -385,7 +385,7 @@ class ModelFolder:
 
     @functools.cached_property
     def templates(self) -> dict[str, str]:
-        """Default chat template, by file. The first template counts."""
+        """Default chat template, by file. The first template is used."""
         found = {}
         file = self.path / "chat_template.jinja"
         if file.is_file():
@@ -409,7 +409,7 @@ class ModelFolder:
 
     @functools.cached_property
     def template(self) -> str | None:
-        """The chat template that counts."""
+        """The chat template in use."""
         return next(iter(self.templates.values()), None)
 
     @functools.cached_property
@@ -433,7 +433,7 @@ class ModelFolder:
 
 
 def lines_of(text: str) -> list[str]:
-    """Returns the lines of a text, without their ends and without empty ones.
+    """Returns the nonempty lines of a text, without line ends.
 
     >>> lines_of("a\\n\\n b\\n")
     ['a', ' b']
@@ -442,7 +442,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def _placed(source: Source, path: Path) -> Source:
-    """Returns a copy of a source whose name has the folder."""
+    """Returns a copy of a source whose name includes the folder."""
     folder = path if path.is_dir() else path.parent
     return dataclasses.replace(source, name=str(folder / source.name))
 
@@ -457,7 +457,7 @@ def _names(main: Source, other: Source) -> re.Pattern[str] | None:
 
 
 def _without(text: str, names: re.Pattern[str] | None) -> str | None:
-    """Returns a text with spaces in place of names; None if names remain.
+    """Returns a text with spaces in place of names; None if names would remain.
 
     >>> _without("a<s>b", re.compile("<s>")), _without("a b", re.compile(" "))
     ('a b', None)

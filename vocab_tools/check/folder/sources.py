@@ -31,7 +31,7 @@ AUTO = "AutoTokenizer"
 #: Roles of special tokens.
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
-#: A text whose ids are searched for among its ids with special tokens.
+#: A text, to find its ids among the ids with special tokens.
 _PLAIN = "a"
 
 
@@ -55,24 +55,24 @@ class Source:
     finds_special: bool = True
     #: Ids added before and after a text; None if the file does not say.
     around: tuple[list[int], list[int]] | None = None
-    #: Fingerprint of the tokenizer's behavior; None if the reader has none.
+    #: Fingerprint of the tokenizer's behavior; None if the reader computes none.
     fingerprint: str | None = None
     #: Returns the token with an id, for messages.
     token: Callable[[int], str | None] = lambda _: None
     #: All tokens, and the other compared tables.
     table: Table = field(default_factory=Table)
-    #: Returns the texts of lists of ids; without special tokens if the last argument says so.
+    #: Returns the texts of lists of ids; without special tokens if the last argument is true.
     decode: Callable[[list[list[int]], bool], list[str]] | None = None
-    #: Ids of special tokens by role, such as "bos_token", if the file names roles.
+    #: Ids of special tokens by role, such as "bos_token", if the file states roles.
     roles: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def control(self) -> list[str]:
-        """Names that users' text should not have."""
+        """Names that text of users should not contain."""
         return [name for name in self.special if self.table.types.get(name) != "not special"]
 
     def find(self, name: str) -> int | None:
-        """Returns the id of a text that is one token; None for several tokens."""
+        """Returns the id of a text that is a single token; None for several tokens."""
         if name in self.special or not self.finds_special:
             return self.special.get(name)
         (ids,) = self.encode([name])
@@ -84,7 +84,7 @@ class Source:
 
 
 class Skipped(Exception):
-    """A source without a comparison. The text says why."""
+    """Raised for a source that cannot be compared. The text says why."""
 
 
 #: The folder's ``tokenizer.json`` if it has a model, and the config's added tokens.
@@ -152,7 +152,7 @@ def of_ranks(path: Path, shell: Shell) -> Source:
 
 
 def of_model(path: Path, shell: Shell) -> list[Source]:
-    """Reads a model of SentencePiece: once for each version, if the versions give different ids.
+    """Reads a model of SentencePiece: once per version, if the versions give different ids.
 
     Raises ValueError for a malformed file.
     """
@@ -165,7 +165,7 @@ def of_model(path: Path, shell: Shell) -> list[Source]:
     ]
 
 
-#: Suffix of the name of a model by an old version of sentencepiece.
+#: Suffix of the name of a model as read by an old version of sentencepiece.
 OLDER = "up to 0.2.1"
 
 _VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
@@ -193,8 +193,8 @@ def of_gguf(path: Path, shell: Shell) -> Source:
 
 
 def of_words(path: Path, shell: Shell) -> Source:
-    """Reads a ``vocab.txt``: with the pipeline of the folder's ``tokenizer.json`` of WordPiece, or
-    of BERT's class. Raises ValueError for a malformed file."""
+    """Reads a ``vocab.txt``: with the pipeline of the folder's WordPiece ``tokenizer.json``, or
+    else of BERT's class. Raises ValueError for a malformed file."""
     contents = json.loads(bpe_engine.open_tokenizer(path).hf.to_str())
     settings, _ = shell
     if settings is not None and "continuing_subword_prefix" in settings["model"]:
@@ -230,7 +230,7 @@ def of_tekken(path: Path, shell: Shell) -> Source:
 def of_transformers(folder: Path) -> Source:
     """Loads the folder as servers do, without running its code.
 
-    Raises Skipped without transformers, and ValueError with transformers' message if it fails.
+    Raises Skipped without transformers, and ValueError with transformers' message if loading fails.
     """
     with _quiet():
         try:
@@ -241,7 +241,7 @@ def of_transformers(folder: Path) -> Source:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 str(folder), local_files_only=True, trust_remote_code=False
             )
-        except Exception as error:  # Errors may have any type.
+        except Exception as error:  # Errors may be of any type.
             text = str(error).strip().split("\n")[0]
             raise ValueError(f"transformers {transformers.__version__}: {text}") from error
 
@@ -289,7 +289,7 @@ def of_transformers(folder: Path) -> Source:
 
 
 def _contents(backend: Any) -> str | None:
-    """Returns the ``tokenizer.json`` of an object of `tokenizers`; None for one with a part in Python."""
+    """Returns the ``tokenizer.json`` of an object of `tokenizers`; None with a step in Python."""
     try:
         return None if backend is None else str(backend.to_str())
     except Exception:  # `tokenizers` raises no narrower class.
@@ -353,7 +353,7 @@ def _around(plain: list[int], whole: list[int]) -> tuple[list[int], list[int]] |
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the logs of packages off the screen: findings repeat what matters."""
+    """Hides the logs of packages, because findings repeat what matters."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -35,7 +35,7 @@ class Table:
     types: Mapping[str, str] = field(default_factory=dict)
     #: Merges in order, each as two tokens; None if the format lists no merges.
     merges: Sequence[str] | None = None
-    #: Turn of each token that merging makes: the smallest merges first.
+    #: Priority of each token that merging produces: the smallest merges first.
     turns: Mapping[str, float] = field(default_factory=dict)
     #: Scores of a Unigram model.
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -105,14 +105,14 @@ def of_pieces(contents: Mapping[str, Any]) -> Table:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two tables: the number of entries, and the first in words."""
+    """A difference of two tables: the number of entries, and a description of the first."""
 
     count: int
     first: str
 
 
 def tokens_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
-    """Compares the ids of tokens in both tables, and of ordinary tokens that one table lacks.
+    """Compares the ids of tokens in both tables, and finds ordinary tokens that one table lacks.
 
     Args:
         one: a table.
@@ -139,7 +139,7 @@ def tokens_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference 
 
 
 def tokens_missing(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
-    """Compares special and added tokens that one of two tables lacks."""
+    """Finds special and added tokens that one of two tables lacks."""
     lines = [
         line
         for a, b, sides in ((one, two, names), (two, one, names[::-1]))

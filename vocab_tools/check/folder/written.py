@@ -1,4 +1,4 @@
-"""The text that a chat template itself writes around the messages."""
+"""Finds the text that a chat template itself writes around the messages."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a template, as far as the probe conversations render it."""
+    """The text that a template writes, as far as probe conversations show."""
 
     #: Renderings; at least one unless there is an error.
     prompts: list[str]
     #: Runs of the template's own text.
     parts: list[str]
-    #: Template's text after the last assistant message; None if the prompt lacks that message.
+    #: Template text after the last assistant message; None if the prompt lacks that message.
     turn_end: str | None
     #: Why no conversation was rendered.
     error: str | None = None
@@ -68,7 +68,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
     from bpe_engine.prompt import render_template, special
     from bpe_engine.prompt.samples import ANSWER, ASKS, RESULT, SYSTEM, THOUGHT, TOOL, USER
 
-    # A template may reject all but the first two.
+    # Templates may reject all except the first two.
     conversations: list[tuple[list[Any], dict[str, Any]]] = [
         ([USER], {"add_generation_prompt": True}),
         ([USER, ANSWER], {}),
@@ -83,7 +83,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
     for messages, options in conversations:
         try:
             segments = render_template(template, messages, **{**variables, **options})
-        except Exception as failed:  # Exceptions of jinja2, and any that the template raises.
+        except Exception as failed:  # Exceptions of jinja2, and any others that rendering raises.
             error = error or f"{type(failed).__name__}: {failed}"
             continue
         prompts.append("".join(segment.text for segment in segments))
@@ -105,7 +105,7 @@ def _own_text(segment: Any) -> str | None:
 def _literals(template: str) -> list[str]:
     """Returns the text and the strings that a template writes in any branch.
 
-    Omits compared strings and arguments: the template searches for them.
+    Omits strings in comparisons and arguments, which the template searches for.
     """
     import jinja2
     from jinja2 import nodes

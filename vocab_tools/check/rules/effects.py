@@ -20,12 +20,12 @@ def other_text_changes(context: Context) -> Outcome:
 
     Do: Continue training on ordinary text as well.
     """
-    # New tokens on the way to other tokens: text with them changes, too.
+    # Intermediate new tokens: text with these tokens changes, too.
     loaded = context.loaded
     others = []
     for token, number in loaded.extra.items():
         text = text_of(token)
-        # A part of a character is never a piece; only merging makes such a token.
+        # A part of a character is never a piece; only merging produces such a token.
         is_reached = number not in context.audit.unreached
         if text not in context.new_words if text is not None else is_reached:
             others.append(token)

@@ -84,7 +84,7 @@ def not_nfc(context: Context) -> Outcome:
 
     Do: Normalize the word list or the training text to form C.
     """
-    # Words, and tokens that normalized text never contains; tokens of the base only if text is
+    # Words and tokens that normalized text never contains; tokens of the base count only if text is
     # normalized.
     examples = [
         f"{quoted(shorten(word.listed))}: NFC is {quoted(shorten(word.word))}"
@@ -166,7 +166,7 @@ def round_trip(context: Context) -> Outcome:
     classes, encoded = context.audit.round_trip, context.audit.encoded
     lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]
     examples = []
-    # Tokens that are text come first: other tokens never round-trip.
+    # Tokens that are text come first, because other tokens never round-trip.
     numbers, new = context.new_first(sorted(lost, key=lambda number: number not in encoded))
     for number in numbers[:MOST_EXAMPLES]:
         name = classes[number]

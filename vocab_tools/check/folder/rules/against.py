@@ -86,7 +86,7 @@ def settings_changed(folder: ModelFolder) -> Outcome:
 
 
 def _settings(folder: ModelFolder, source: Source) -> dict[str, str]:
-    """Returns settings by name, in words."""
+    """Returns settings as text, by name."""
     found = dict(source.table.settings)
     if source.around is not None:
         before, after = source.around

@@ -42,10 +42,10 @@ def no_tokenizer(folder: ModelFolder) -> Outcome:
     return [f"the folder has {few(names, 8) or 'no files'}", *made]
 
 
-#: Maximum number of tokens to show of a difference.
+#: Maximum number of tokens to show in a difference.
 _SHOWN = 4
 
-#: Programs that read each kind of file, by the pattern of the name. The first match counts.
+#: Programs that read each kind of file, by the pattern of the name. The first match is used.
 _PROGRAMS = {
     AUTO: "transformers, and servers where they have no file to read",
     "tokenizer.json*": "transformers, vLLM, SGLang, text-generation-inference",
@@ -68,7 +68,7 @@ def _named(source: Source) -> str:
 
 
 def lines_of_difference(main: Source, one: Differing) -> list[str]:
-    """Returns the number of different texts, and the first of them in ids and in tokens."""
+    """Returns lines with the number of different texts, and the first in ids and in tokens."""
     ours, theirs = parting(one.ids, one.other_ids)
     lines = [
         f"{_named(one.source)}: {one.count:,} of {one.compared:,} texts differ",
@@ -106,7 +106,7 @@ def files_differ(folder: ModelFolder) -> Outcome:
     return Found([*found.examples, f"beside {_named(folder.main)}"], count=found.count)
 
 
-#: Compares the tables of two sources under these names.
+#: A function that compares the tables of two sources under these names.
 _Compare = Callable[[Table, Table, tuple[str, str]], Difference | None]
 
 
@@ -123,7 +123,7 @@ def by_tables(pairs: Iterable[tuple[Source, Source]], *compares: _Compare) -> Ou
 
 
 def _beside_main(folder: ModelFolder) -> list[tuple[Source, Source]]:
-    """Pairs the first source with each other one; both versions of a model have one table."""
+    """Pairs the first source with each other source; both versions of a model share a table."""
     main = folder.main
     others = [source for source in folder.sources if source is not main and not is_older(source)]
     return [] if main is None else [(main, source) for source in others]
@@ -192,7 +192,7 @@ def cuts_texts(folder: ModelFolder) -> Outcome:
 
 
 def is_older(source: Source) -> bool:
-    """Returns True for a model read as by an old version of sentencepiece, with other ids."""
+    """Returns True for a model read like an old version of sentencepiece, with other ids."""
     return source.name.endswith(OLDER)
 
 
@@ -204,7 +204,7 @@ def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
     Do: Find the version of stored ids; `hf.Tokenizer.from_sentencepiece(version=)` reads as both.
     """
     lines, count = [], 0
-    # A model by its old version follows the model by the new version.
+    # The model read by the old version follows the model read by the new version.
     for new, old in zip(folder.files, folder.files[1:]):
         if is_older(old) and (one := folder.compared(new, old)).count:
             lines += lines_of_difference(new, one)

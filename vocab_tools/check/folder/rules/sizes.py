@@ -18,7 +18,7 @@ def _rows(folder: ModelFolder) -> int | None:
 
 
 def _ids(folder: ModelFolder) -> dict[int, str]:
-    """Returns the largest ids plus one, and the first source that has each."""
+    """Returns each size (largest id plus one), with the first source that has it."""
     found: dict[int, str] = {}
     for source in folder.sources:
         found.setdefault(source.size, source.name)
@@ -67,7 +67,7 @@ def rows_unused(folder: ModelFolder) -> Outcome:
 #: A larger `model_max_length` means no limit.
 _NO_LIMIT = int(1e20)
 
-#: Types of models whose first position follows the id of padding.
+#: Model types that number positions from the padding id plus one.
 _AFTER_PADDING = frozenset(
     "camembert data2vec-text esm ibert layoutlmv3 lilt longformer luke markuplm mpnet roberta "
     "roberta-prelayernorm xlm-roberta xlm-roberta-xl xmod".split()
@@ -75,7 +75,7 @@ _AFTER_PADDING = frozenset(
 
 
 def _limits(folder: ModelFolder) -> dict[str, int]:
-    """Returns the maximum number of tokens of a text by each file that has a limit."""
+    """Returns the maximum number of tokens of a text, by file that sets a limit."""
     config = folder.json("config.json")
     inner = config.get("text_config")
     truncation = folder.json("tokenizer.json").get("truncation")

@@ -24,7 +24,7 @@ def template_broken(folder: ModelFolder) -> Outcome:
 
 
 def _becomes(source: Source, text: str) -> list[int]:
-    """Returns the ids of a control token's name: one if the tokenizer knows the token."""
+    """Returns the ids of a control token's name: a single id if the tokenizer knows the token."""
     number = source.find(text)
     return source.encode([text])[0] if number is None else [number]
 
@@ -51,7 +51,7 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
 
 def _lost(folder: ModelFolder) -> list[str]:
     """Returns the control tokens that the tokenizer knows but does not recognize in a rendered
-    prompt: it may recognize a name only at the start of a text, or only next to spaces."""
+    prompt: some names are only recognized at the start of a text, or next to spaces."""
     controls = sorted(folder.text.controls, key=len, reverse=True)
     source, prompts = folder.tokenizer, folder.text.prompts
     if not controls or not source.finds_special:
