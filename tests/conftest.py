@@ -16,7 +16,7 @@ import bpe_engine
 
 settings.register_profile(
     "default",
-    # `make nightly` tries more examples.
+    # `make nightly` runs more examples.
     max_examples=int(os.environ.get("BPE_ENGINE_TEST_EXAMPLES", "60")),
     deadline=None,
     print_blob=True,
@@ -53,7 +53,7 @@ def ctrl_c() -> Generator[None]:
 
 @pytest.fixture
 def undo_install() -> Generator[None]:
-    """Calls `bpe_engine.uninstall()` after the example of `install()`."""
+    """Calls `bpe_engine.uninstall()` after the doctest of `install()`."""
     yield
     bpe_engine.uninstall()
 

@@ -1,4 +1,4 @@
-"""`tokenize_batch`: from Arrow to Arrow, for tables of other packages."""
+"""Tests `tokenize_batch`: from Arrow to Arrow, for tables of other packages."""
 
 from __future__ import annotations
 

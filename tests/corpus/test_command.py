@@ -1,4 +1,4 @@
-"""`bpe-engine corpus`: its steps, its report, its errors and their status."""
+"""Tests `bpe-engine corpus`: steps, report, errors and exit statuses."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
     assert found["documents"] == 3 and found["controls"]["<|endoftext|>"][0] == 1
     assert f"{found['tokens']:,}" in shown
     assert "3 documents became" in shown and "the corpus is complete" in shown
-    # Lengths, rows and the cuts of the first document come from the token files.
+    # Lengths, rows and the tokens of the first document come from the token files.
     for part in ("% of the documents", "Rows for training", "A sample"):
         assert part in shown
     look = look_at(read_plan(out))
@@ -194,7 +194,7 @@ def test_the_options_of_one_step_are_in_the_help(tmp_path: Path, source: Path) -
 
 @pytest.mark.parametrize("options", [[], ["--shuffle", 5]], ids=str)
 def test_a_big_text_for_nanogpt(tmp_path: Path, options: list[object]) -> None:
-    """The file of nanoGPT's README: text with empty lines, to train.bin and val.bin."""
+    """As in nanoGPT's README: a text with empty lines becomes train.bin and val.bin."""
     stories = [f"Story {number}.\n{'One cat. ' * 30}" for number in range(5000)]
     (tmp_path / "input.txt").write_text("\n\n\n".join(stories))
     out = tmp_path / "out"

@@ -1,7 +1,7 @@
-"""Damaged Arrow and Parquet files, and damaged columns: an error that names them, never a signal.
+"""Tests damaged Arrow and Parquet files, and damaged columns: they raise an error, never a signal.
 
-Cases run in child processes, which print each case first: the last line names one that ends a
-process. ``make fuzz`` tries `FUZZ_CASES` of each kind.
+Cases run in child processes, which print each case first, so that the last line names a case that
+crashes. ``make fuzz`` tries `FUZZ_CASES` of each kind.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from seeds import seeded
 
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 
-#: Cases of the seed 0 that ended a process once.
+#: Cases of seed 0 that once ended a process.
 FOUND = {"stream": [10963]}
 
-#: Values for offsets and lengths, besides values close to the original.
+#: Values for offsets and lengths, in addition to values close to the original.
 _ODD = (0, -1, 1, 7, 2**15, 2**24, 0x7FFFFF00, 2**31 - 1, -(2**31))
 
 
 def table(rng: random.Random) -> Any:
-    """A small table of all types that are read as text, with nested fields and objects."""
+    """Returns a small table with all types that are read as text, nested fields and objects."""
     import pyarrow as pa
 
     texts = [f"hello world {rng.randrange(999)}" * rng.randrange(1, 4) for _ in range(40)]
@@ -50,7 +50,7 @@ def table(rng: random.Random) -> Any:
 
 
 def written(kind: str, rng: random.Random) -> bytes:
-    """A file of a kind, undamaged."""
+    """Returns an undamaged file of a kind."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -79,9 +79,9 @@ def written(kind: str, rng: random.Random) -> bytes:
 
 
 def damaged(contents: bytes, rng: random.Random) -> bytes:
-    """Flips bits, changes numbers, cuts and copies, mostly one change a file."""
+    """Damages a file: flips bits, changes numbers, cuts or copies, mostly with a single change."""
     data = bytearray(contents)
-    # The metadata at the end is a small part of the file.
+    # Often only at the end: the metadata there is a small part of the file.
     low = rng.choice([0, max(0, len(data) - 600)])
     for _ in range(rng.choice([1, 1, 1, 3])):
         at = rng.randrange(min(low, len(data) - 1), len(data))
@@ -103,7 +103,7 @@ def damaged(contents: bytes, rng: random.Random) -> bytes:
 
 
 def lying_column(rng: random.Random) -> Any:
-    """A column with changed buffers."""
+    """Returns a column with changed buffers."""
     import pyarrow as pa
 
     column = table(rng)["text"].chunk(0)
@@ -121,7 +121,7 @@ def lying_column(rng: random.Random) -> Any:
 
 
 def read_file(kind: str, rng: random.Random, folder: Path) -> None:
-    """Reads a damaged file as corpora, counting and training do."""
+    """Reads a damaged file in the ways of corpora, counting and training."""
     from bpe_engine.texts.errors import CorpusError
     from bpe_engine.texts.fields import Fields
     from bpe_engine.texts.inputs import blocks, found, parts_of_input
@@ -146,7 +146,7 @@ def read_file(kind: str, rng: random.Random, folder: Path) -> None:
 
 
 def read_column(kind: str, rng: random.Random, folder: Path) -> None:
-    """Reads a damaged column as Python calls do."""
+    """Passes a damaged column to the calls of Python."""
     import pyarrow as pa
 
     import bpe_engine
@@ -175,7 +175,7 @@ KINDS: dict[str, Callable[[str, random.Random, Path], None]] = {
 
 
 def try_cases(kind: str, count: int, folder: str) -> None:
-    """Tries the first cases of a kind and the cases in `FOUND`; prints the number of each first."""
+    """Prints and tries the first cases of a kind, and the cases in `FOUND`."""
     for case in (*FOUND.get(kind, ()), *range(count)):
         print(case, flush=True)
         KINDS[kind](kind, seeded(kind, case), Path(folder))

@@ -1,4 +1,4 @@
-"""The bytes are the same for every run of a corpus: killed, in processes, in ranks, with faults."""
+"""Tests that any run of a corpus writes the same bytes: killed, in processes or ranks, with faults."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(CorpusError, match="has the fingerprint"):
         run_plan(plan, tokenizer="cl100k_base")
-    run_plan(plan, tokenizer="r50k_base", processes=1)  # The ids of gpt2 under another name.
+    run_plan(plan, tokenizer="r50k_base", processes=1)  # Has gpt2's ids.
     assert written(tmp_path / "out") == undisturbed(tmp_path)
 
 

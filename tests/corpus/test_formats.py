@@ -1,4 +1,4 @@
-"""A reader written from its layout reads each format, and finds the ids of `encode`."""
+"""Tests each format with a reader written from its layout, which finds the ids of `encode`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Every kind of input gives the same documents; anything but text is named with its file and
-line."""
+"""Tests that every kind of input gives the same documents, and errors name file and line."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def encoded(documents: list[str]) -> list[list[int]]:
 
 
 def compressed(data: bytes, kind: str) -> bytes:
-    """Packs data as two members or frames, as tools that append do."""
+    """Compresses data as two members or frames, like tools that append."""
     half = len(data) // 2
     if kind == "gz":
         return gzip.compress(data[:half]) + gzip.compress(data[half:])
@@ -238,7 +237,7 @@ def test_fields_that_are_not_read_may_hold_anything(is_alone: bool) -> None:
 
 @pytest.mark.parametrize("line", [b"", b" \t", *BROKEN], ids=str)
 def test_a_line_that_is_no_row_is_read_once(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work is counted: one parse of the whole block, and one of each line that is not blank."""
+    """Counts the work: one parse of the whole block, and one of each nonblank line."""
     import pyarrow.json
 
     calls = {"block": 0, "line": 0}
@@ -394,7 +393,7 @@ def test_folders_follow_links(tmp_path: Path) -> None:
     write_jsonl(linked / "b.jsonl", ["b"])
     (tmp_path / "in" / "b" / "link").symlink_to(linked)
     (tmp_path / "in" / "c.jsonl").symlink_to(linked / "b.jsonl")
-    out = tmp_path / "in" / "out"  # Output files of the corpus are no inputs.
+    out = tmp_path / "in" / "out"  # Output files of the corpus are not inputs.
     for _ in range(2):
         assert ids(out, tmp_path / "in") == encoded(["a", "b", "b"])
     (linked / "up").symlink_to(tmp_path / "in")
@@ -429,7 +428,7 @@ def test_odd_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_name_tells_the_kind(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", texts(5))
-    (tmp_path / "b.jsonl.gz").write_bytes(source.read_bytes())  # Unpacked while read.
+    (tmp_path / "b.jsonl.gz").write_bytes(source.read_bytes())  # Decompressed while being read.
     (tmp_path / "c.ndjson").write_bytes(compressed(source.read_bytes(), "gz"))
     skipped = b"\x50\x2a\x4d\x18\x04\0\0\0skip"
     (tmp_path / "d.jsonl.zst").write_bytes(skipped + compressed(source.read_bytes(), "zst"))
@@ -459,7 +458,7 @@ def test_long_documents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """An HTTP server on loopback for the files of the folder, with ranges."""
+    """Serves the files of a folder over HTTP on loopback, with range requests."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -526,7 +525,7 @@ def test_folders_of_fsspec(tmp_path: Path) -> None:
 
 
 def test_line_ends_of_windows(tmp_path: Path) -> None:
-    """Separators accept line ends of any system, and so do the empty lines of long files."""
+    """Line ends of any system match in separators, and in the empty lines of long files."""
     paragraphs = ["One.", "Two.", "Three."]
     for end in ("\n", "\r\n"):
         path = tmp_path / f"{len(end)}.txt"
@@ -577,7 +576,7 @@ def test_a_broken_record_that_is_not_utf_8(
 
 
 def test_lying_offsets_name_the_file_and_the_field(tmp_path: Path) -> None:
-    """Tries an offset far away, and one just after the last text, in other memory."""
+    """Tries an offset far away, and an offset just after the last text, in other memory."""
     import struct
 
     texts = [f"hello world {number:03d}" for number in range(64)]

@@ -1,4 +1,4 @@
-"""Rows hold every id of the corpus once, and packing is best-fit decreasing by its definition."""
+"""Tests that rows have every id of the corpus once, and that packing is best-fit decreasing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytest.importorskip("pyarrow")
 
 
 def plainly(lengths: list[int], room: int) -> list[list[int]]:
-    """Best-fit decreasing by its definition: a search of all rows for each piece."""
+    """Packs best-fit decreasing by its definition: searches all rows for each piece."""
     rows: list[list[int]] = []
     left: list[tuple[int, int]] = []  # Free space and time of the last change, by row.
     for turn, piece in enumerate(sorted(range(len(lengths)), key=lambda at: -lengths[at])):

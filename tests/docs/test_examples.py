@@ -20,7 +20,7 @@ PAGES = [page for page in manual() if any(name in ("pycon", "console") for name,
 @pytest.mark.usefixtures("undo_install")
 def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the examples of a page in order, in one Python session and one directory."""
-    # The manual's readers have a wheel; the README shows a file of the clone.
+    # Readers of the manual have a wheel, but the README shows a file of the clone.
     (tmp_path / "LICENSE").symlink_to(ROOT / "LICENSE")
     monkeypatch.chdir(tmp_path)
     scripts = sysconfig.get_path("scripts")
@@ -34,7 +34,7 @@ def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def run_python(page: str, body: str, session: dict[str, object]) -> None:
-    """Runs a block of a session, with the names that earlier blocks defined."""
+    """Runs a block of a session, with the names defined by earlier blocks."""
     test = doctest.DocTestParser().get_doctest(body, session, page, page, 0)
     assert test.examples
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

@@ -20,7 +20,7 @@ def test_readme_is_short() -> None:
 
 
 def test_readme_has_the_commands() -> None:
-    """Checks the commands for users, for builders and for CI, which installs and tests."""
+    """Checks the commands for users, for builders, and for CI, which installs and tests."""
     commands = [body for language, body in README.blocks if language == "sh"]
     assert len(commands) == 3
     assert all(body.startswith("pip install ") and body.count("\n") == 1 for body in commands)
@@ -42,7 +42,7 @@ def test_links(page: Page) -> None:
         path, _, anchor = link.partition("#")
         target = (page.path.parent / path).resolve() if path else page.path
         assert target.exists(), f"{page.name}: {link}"
-        # The API reference has an anchor for each name; the build of the site checks those.
+        # The API reference has an anchor for each name; the build of the site checks these.
         if anchor and target.parent.name != "reference":
             assert anchor in Page(target).anchors, f"{page.name}: {link}"
 
@@ -55,7 +55,7 @@ def test_files_that_are_named_exist(page: Page) -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """A page outside the toctrees of docs/index.md cannot be found."""
+    """Readers cannot find a page outside the toctrees of docs/index.md."""
     docs = ROOT / "docs"
     listed = {
         (page.path.parent / line).relative_to(docs).as_posix()

@@ -1,4 +1,4 @@
-"""The charts of the manual show the figures of docs/benchmarks.csv, and pictures load nothing."""
+"""Tests that charts show the figures of docs/benchmarks.csv, and pictures load nothing."""
 
 from __future__ import annotations
 

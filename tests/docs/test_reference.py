@@ -61,7 +61,7 @@ def test_every_public_module_is_listed() -> None:
 
 
 def test_every_public_class_is_shown() -> None:
-    """Lists a class under its module, or by itself: results consist of other classes."""
+    """Every class is listed, under its module or on its own: results consist of classes."""
     shown = {getattr(importlib.import_module(name), public) for name in MODULES
              for public in names_of(importlib.import_module(name))}  # fmt: skip
     for path in re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)$", REFERENCE, re.MULTILINE):
@@ -86,16 +86,16 @@ def test_the_number_of_threads_is_a_keyword(name: str) -> None:
             try:
                 parameters = inspect.signature(function).parameters
             except ValueError:
-                continue  # A method of a built-in class, which ours extends.
+                continue  # A method of the built-in class that ours extends.
             assert "threads" not in parameters, function
-            # `encode_ragged` is for the package itself.
+            # `encode_ragged` is internal.
             if "num_threads" in parameters and function.__name__ != "encode_ragged":
                 assert parameters["num_threads"].kind == inspect.Parameter.KEYWORD_ONLY, function
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_name_is_shown(name: str) -> None:
-    """Autodoc omits names without a docstring."""
+    """Autodoc would omit names without a docstring."""
     module = importlib.import_module(name)
     for public in names_of(module):
         assert getattr(module, public).__doc__, f"{name}.{public} has no docstring"

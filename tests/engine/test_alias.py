@@ -116,7 +116,7 @@ def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
 
 
 def test_install_after_tiktoken_was_used():
-    """`install` warns, since older encodings can no longer be pickled; `uninstall` undoes it."""
+    """`install` warns, because older encodings can no longer be pickled; `uninstall` undoes it."""
     run(
         """
         import pickle, sys, warnings
@@ -181,7 +181,7 @@ import bpe_engine
 
 
 def test_plugins(plugins):
-    """A plugin's encodings come after the package's, also next to tiktoken's plugin."""
+    """A plugin's encodings come after the package's, with or without tiktoken's plugin."""
     path = plugins(my_plugin=PLUGIN % {"name": "plugged"})
     for prepare in ("", "sys.modules['tiktoken'] = bpe_engine\n"):
         run(
@@ -279,7 +279,7 @@ def test_constructors_set_by_a_program():
 
 
 def run_without_tiktoken(program: str, tmp_path: Path) -> None:
-    """Runs a program in which this package is the only one installed."""
+    """Runs a program in an environment in which only this package is installed."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "bpe_engine").symlink_to(Path(bpe_engine.__file__).parent)
@@ -332,7 +332,7 @@ def test_nothing_is_replaced_before_install(tmp_path):
 
 @posix
 def test_plugins_without_tiktoken(plugins, tmp_path):
-    """Plugins whose folder is added to the path later are found too."""
+    """Plugins are also found if their folder is added to the path later."""
     path = plugins(my_plugin=PLUGIN % {"name": "plugged"})
     run_without_tiktoken(
         f"""

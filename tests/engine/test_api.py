@@ -101,7 +101,7 @@ NATIVE = [
 def test_encoding(name):
     theirs = inspect.getattr_static(tiktoken.Encoding, name)
     ours = inspect.getattr_static(bpe_engine.Encoding, name)
-    if name != "special_tokens_set":  # A property; type checkers see an attribute.
+    if name != "special_tokens_set":  # A property that type checkers see as an attribute.
         assert type(ours) is (types.MethodDescriptorType if name in NATIVE else type(theirs))
     if inspect.isfunction(theirs):
         # Parameters after `self`, which is positional-only in native methods.
@@ -203,7 +203,7 @@ def test_numpy_arrays_belong_to_the_caller(gpt2):
 
 
 def test_lists_hold_right_ints(gpt2):
-    """Lists share small ints; larger ints are new objects."""
+    """Lists share small ints, and have new objects for larger ints."""
     big = bpe_engine.Encoding(
         "big",
         pat_str="(?s).",
@@ -278,14 +278,14 @@ def test_docstrings(name):
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        # The plug-in of a server that is not installed.
+        # The plug-in for a server that is not installed.
         assert name.startswith("bpe_engine.serving."), error
         pytest.skip(str(error))
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
 def test_docstrings_of_native_methods():
-    """Rust has the docstrings of public names; the stub has none."""
+    """Docstrings of public names are in Rust; the stub has none."""
     stub = pathlib.Path(bpe_engine._core.__file__).with_name("_core.pyi").read_text()
     for node in ast.walk(ast.parse(stub)):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
@@ -368,7 +368,7 @@ def test_stub(tmp_path):
         "bpe_engine._core.TokenBuffer.__buffer__\nbpe_engine._core.TokenBuffer.__release_buffer__\n"
         # The signature shows `()` for a set.
         "bpe_engine._core.Encoding.encode\n"
-        # The slot of a callable object shows any arguments.
+        # The slot of a callable object accepts any arguments.
         "bpe_engine._core.RowSource.__call__\n"
     )
     run = subprocess.run(

@@ -33,7 +33,7 @@ def rows(flat: TokenBatch) -> list[list[int]]:
 
 
 def long_texts() -> list[str]:
-    """Returns texts that are long enough for several threads."""
+    """Returns texts long enough for several threads."""
     prose = "It's a word, 汉字汉字。 Don't stop  here\n\n 123456 한국어 <|endoftext|>x "
     return [prose * 6000, "汉字没有空格，" * 40_000, "的" * 100_000, END * 20_000, "a " * 150_000]
 
@@ -66,7 +66,7 @@ def test_garbage_collector_is_restored() -> None:
             switch()
             runs.clear()
             assert enc.encode_batch(batch) == [enc.encode("a word")] * 5000
-            # Thousands of lists were made; one collection at the end is enough.
+            # For thousands of lists, one collection at the end is enough.
             assert runs.count("start") <= 1
             is_enabled = gc.isenabled()
             with pytest.raises(ValueError, match="endoftext"):
@@ -173,7 +173,7 @@ def test_batches_call_overridden_methods(Encoding):
     ],
 )
 def test_error_without_numpy(call: str, error: str) -> None:
-    """The process cannot import numpy."""
+    """Runs in a process that cannot import numpy."""
     program = (
         "import sys; sys.modules['numpy'] = None; import bpe_engine\n"
         f"bpe_engine.get_encoding('gpt2').{call}"

@@ -1,4 +1,4 @@
-"""Tests the command `bpe-engine`, in this process, or in a child where pipes matter."""
+"""Tests the command `bpe-engine`, in this process, or in a child if pipes matter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ O200K = bpe_engine.get_encoding("o200k_base")
 
 
 class Run:
-    """The output and the exit status of a command, in this process, or in one with an environment."""
+    """The output and the exit status of a command, run in this process or in a child."""
 
     def __init__(
         self, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None
@@ -48,7 +48,7 @@ class Run:
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    """Runs a command in this process: status, output, errors."""
+    """Runs a command in this process, and returns status, output and errors."""
     done = Run(*arguments)
     return done.status, done.out, done.err
 
@@ -312,7 +312,7 @@ def test_show_in_color() -> None:
     assert [text for _, text in backgrounds] == ["Hello", ",", "·world", "!"]
     assert len({color for color, _ in backgrounds}) == 4
     assert "13225" in out
-    # Text cannot smuggle control sequences to the terminal.
+    # Text cannot smuggle control sequences into the terminal.
     _, out, _ = run("show", "--color", "never", "\x1b[31mred\x9b\u202e")
     assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
 
@@ -457,7 +457,7 @@ def test_interrupt() -> None:
         cwd=Path(__file__).parent,
     )
     assert process.stdin is not None
-    # More than a pipe holds: when the write ends, the command is reading.
+    # More than fits into a pipe: when the write ends, the command is reading.
     process.stdin.write(b"a word " * 40_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -599,7 +599,7 @@ def test_every_command_takes_a_tokenizer_without_ranks(tmp_path: Path) -> None:
 
 
 def test_text_becomes_no_special_token(tmp_path: Path) -> None:
-    """Text stays text even if the model makes the token of it, except with --allow-special."""
+    """Text stays text even if the model would make it a token, except with --allow-special."""
     path = tmp_path / "my-model.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
     text, own = "a</s>b", ("-e", str(path))

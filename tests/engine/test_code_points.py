@@ -12,11 +12,11 @@ from pairs import Pair
 
 CONTEXTS = ["{}", "a{}b", " {} ", "1{}2", "A{}", "!{}!", "'{}s", "\n{}\n", "  {}x"]
 
-# Planes whose code points are unassigned, private or all of one kind.
+# Planes whose code points are all unassigned, private or of one kind.
 UNIFORM_PLANES = [2, *range(4, 14), 15, 16]
 FEW_CONTEXTS = ["A{}b", " {}1"]
 
-# In a run of one category, tests one of this many code points.
+# In a run of one category, one of this many code points is tested.
 EVERY = 67
 
 
@@ -36,7 +36,7 @@ def code_points(all_of_them: bool) -> list[int]:
 
 @pytest.mark.parametrize("all_of_them", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_every_code_point(family: Pair, all_of_them: bool):
-    """Tests all code points, or those where the category changes and a few of the others."""
+    """Tests all code points, or only code points where the category changes and a few others."""
     # A sample of one plane at a time.
     for plane, codes in itertools.groupby(code_points(all_of_them), lambda code: code >> 16):
         contexts = FEW_CONTEXTS if plane in UNIFORM_PLANES else CONTEXTS

@@ -42,7 +42,7 @@ def test_hard_texts_and_the_digests_of_the_release(name):
         assert both.ours.encode(text, allowed_special="all") == special, text
         assert both.ours.encode_ordinary(text) == ordinary, text
         assert both.ours.is_canonical(ordinary) and both.ours.is_canonical(special), text
-        if "<|reserved_200018|>" not in text:  # has the same id as another name
+        if "<|reserved_200018|>" not in text:  # Has the same id as another name.
             assert both.ours.decode(special) == both.ours.decode(ordinary), text
         rows.append([special, ordinary])
     assert RECORDED["digests"][name] == hashlib.sha256(repr(rows).encode()).hexdigest()
@@ -72,7 +72,7 @@ def test_special_tokens(name, text, allowed, disallowed):
     expected = outcome(lambda: both.theirs.encode(seen, **rules))
     found = outcome(lambda: both.ours.encode(text, **rules))
     if isinstance(expected, str) and isinstance(found, str) and disallowed != "all":
-        # Of several names at one position, tiktoken names the first in hash order.
+        # Of several names at one position, tiktoken reports the first in hash order.
         assert found.startswith("Encountered text corresponding to disallowed special token")
         return
     assert found == expected
@@ -103,7 +103,7 @@ def test_bytes_and_pieces(name, text, data):
     cut = data.draw(st.integers(0, len(raw)))
     damaged = raw[:cut] + data.draw(st.binary(max_size=3)) + raw[cut + 1 :]
     assert both.ours._encode_bytes(damaged) == both.theirs._encode_bytes(damaged)
-    if damaged:  # an empty piece makes tiktoken panic
+    if damaged:  # An empty piece makes tiktoken panic.
         expected = both.theirs._encode_single_piece(damaged)
         assert both.ours._encode_single_piece(damaged) == expected
 
@@ -120,7 +120,7 @@ def test_decoding_any_ids(name, data):
             both.ours.decode_bytes(ids)
         return
     if name == "o200k_harmony" and 200_018 in ids:
-        return  # two names share this id, and tiktoken picks one by hash order
+        return  # Two names share this id, and tiktoken picks one by hash order.
     assert both.ours.decode_bytes(ids) == expected
     assert both.ours.decode_tokens_bytes(ids) == both.theirs.decode_tokens_bytes(ids)
     for errors in ["replace", "ignore", "backslashreplace", "surrogateescape"]:

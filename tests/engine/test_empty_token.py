@@ -1,4 +1,4 @@
-"""Compares vocabularies with an empty token, as in Whisper's multilingual one, with tiktoken's."""
+"""Compares vocabularies with an empty token, like Whisper's multilingual one, with tiktoken."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_results_equal_tiktokens(pair):
         )
         assert engine.decode_single_token_bytes(empty) == b""
         assert engine.decode_tokens_bytes([empty, a]) == theirs.decode_tokens_bytes([empty, a])
-        # tiktoken reads the first byte of each token: IndexError.
+        # tiktoken raises IndexError, because it reads the first byte of each token.
         assert engine.decode_with_offsets([a, empty, b]) == ("ab", [0, 1, 1])
         assert engine.encode_single_token(b"") == theirs.encode_single_token(b"") == empty
         assert engine.encode_single_token("") == empty

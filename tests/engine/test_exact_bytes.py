@@ -40,7 +40,7 @@ SCRIPTS = {
 
 
 def same_pieces(name: str, pieces: list[bytes]) -> None:
-    """Compares the ids of every piece with tiktoken's, first merged and then cached."""
+    """Compares the ids of every piece with tiktoken's, first when merged and then when cached."""
     ours = bpe_engine.get_encoding(name)._core_bpe
     theirs = oracle(name)._core_bpe
     for piece in pieces:
@@ -60,7 +60,7 @@ def test_random_letters_of_a_script(name: str, script: str) -> None:
         texts.append("".join(chr(draw.randint(first, last)) for _ in range(length)))
         texts.append("".join(draw.choices(letters, k=length)))
     same_pieces(name, [text.encode() for text in texts])
-    # Cut at random bytes, so that pieces start and end inside characters.
+    # Cuts at random bytes, so that pieces start and end inside characters.
     whole = [text.encode() for text in texts]
     cut = [piece[draw.randint(0, 3) : len(piece) - draw.randint(0, 3)] for piece in whole]
     same_pieces(name, [piece for piece in cut if piece])

@@ -1,4 +1,4 @@
-"""Fingerprints of encodings: golden values, and the parts of an encoding that change them."""
+"""Tests fingerprints of encodings: golden values, and the parts of an encoding that change them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import bpe_engine
 from bpe_engine.read.builtin import BUILTIN
 
-# Users store these with the ids of an encoding: a new version must not change them.
+# Users store fingerprints with the ids of an encoding, so a new version must not change them.
 GOLDEN = {
     "gpt2": "bc98d100a6f5097f798d807c399c086939a96045fb9ea8e734c59278cceb8864",
     "r50k_base": "bc98d100a6f5097f798d807c399c086939a96045fb9ea8e734c59278cceb8864",

@@ -32,7 +32,7 @@ CALLS = [
     "bpe_engine.Tokenizer(enc)(text[:5000])",
 ]
 
-# A child may find Python's import locks taken: imports of these calls come first.
+# A child may find Python's import locks taken, so the imports of these calls come first.
 PREPARATION = """
 import faulthandler, glob, os, signal, sys, threading, time
 import bpe_engine.abilities.alignment, bpe_engine.abilities.chunks, bpe_engine.abilities.columns, bpe_engine.abilities.healing
@@ -73,7 +73,7 @@ faulthandler.enable()
 """
 
 
-# If SLOW is set, a thread takes 20 ms to get the interpreter back, or to attach to it.
+# If SLOW is set, a thread takes 20 ms to attach to the interpreter again.
 SLOW_THREADS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""Many threads use shared objects while some change them, with and without the GIL."""
+"""Tests shared objects that many threads use while some change them, with and without the GIL."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def test_cache(network, monkeypatch, tmp_path, variable):
     assert load.read_file_cached(url, digest) == BYTES
     assert asked == [url, url]
     assert copy.read_bytes() == BYTES
-    # Without a hash any copy is used.
+    # Without a hash, any copy is used.
     copy.write_bytes(b"anything")
     assert load.read_file_cached(url) == b"anything"
     with pytest.raises(ValueError, match="not the expected"):
@@ -376,7 +376,7 @@ LOADERS = [load.load_tiktoken_bpe, load_encoding]
 
 @pytest.mark.parametrize("call", LOADERS)
 def test_gzip_bomb_stops_at_the_limit(write, call):
-    """A file that unpacks to 1 GB is read only up to the limit."""
+    """A file that decompresses to 1 GB is read only up to the limit."""
     member = gzip.compress(bytes(1 << 25), 9)
     path = write(member * 32, "bomb.tiktoken.gz")
     tracemalloc.start()

@@ -30,7 +30,7 @@ INPUTS = {
     "emoji": "🤖" * (MILLION // 4),
 }
 
-# Runs with odd ends, and near repetitions.
+# Runs with irregular ends, and near repetitions.
 NEAR_RUNS = {
     f"{unit} {length} {end}": (unit * length + end) * (200_000 // (length * len(unit) + len(end)))
     for unit, end in (
@@ -45,8 +45,8 @@ NEAR_RUNS = {
     for length in (7, 63, 130)
 }
 
-# A run of whitespace of this length makes tiktoken panic; there the pattern's meaning is the
-# reference.
+# A run of whitespace of this length makes tiktoken panic; there the reference is computed from the
+# pattern.
 SPACES = {"spaces": " " * MILLION, "spaces and a letter": " " * MILLION + "x"}
 
 
@@ -54,7 +54,7 @@ SPACES = {"spaces": " " * MILLION, "spaces and a letter": " " * MILLION + "x"}
 PART = 30
 PARTS = [PART, pytest.param(100, marks=pytest.mark.thorough)]
 
-# Other encodings differ from one of these only in their ranks or special tokens.
+# All other encodings differ from one of these only in ranks or special tokens.
 NAMES = [
     *((name, PART) for name in FAMILIES),
     *(pytest.param(name, 100, marks=pytest.mark.thorough) for name in FAMILIES),

@@ -27,7 +27,7 @@ result = CALL
 print((peak() - before) / len(text))
 """
 
-# Bytes for each byte of text, without the result.
+# Bytes per byte of text, without the result.
 PEAKS = {
     "count": ("enc.count(text)", 0.5),
     "count_till_limit": ("enc.count_till_limit(text, 10**9)", 0.5),
@@ -37,7 +37,7 @@ PEAKS = {
     "truncate left to little": ("enc.truncate(text, 10, side='left')", 0.2),
     "truncate a wide text to little": ("enc.truncate(wide, 10)", 0.2),
     "truncate a wide text left to little": ("enc.truncate(wide, 10, side='left')", 0.2),
-    # The result is the text again.
+    # The result is as large as the text.
     "chunk": ("enc.chunk(text, 1000)", 2.5),
 }
 
@@ -81,7 +81,7 @@ print(peak() - before, len(pool))
 
 
 def test_closed_streams_leave_no_memory():
-    """Each stream takes some 300 KB for its stop strings; all together a gigabyte."""
+    """Each stream takes some 300 KB for its stop strings; all streams would take a gigabyte."""
     run = subprocess.run(
         [sys.executable, "-c", STREAMS], capture_output=True, text=True, timeout=300
     )

@@ -7,7 +7,7 @@ from oracles import ENCODINGS
 from pairs import Pair, pair
 from seeds import seeded
 
-# Enough letters for words that are tokens in no vocabulary.
+# Enough letters for words that no vocabulary has as tokens.
 ALPHABETS = {
     "latin": "etaoinshrdlucmfwypvbgkjqxz",
     "cyrillic": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэф",
@@ -60,7 +60,7 @@ def test_runs_of_chinese_of_any_length(family: Pair) -> None:
 
 
 def test_pieces_of_every_length(family: Pair) -> None:
-    """Pieces have few or many ids, so that all tables of the cache are used."""
+    """Pieces have few or many ids, in order to use all tables of the cache."""
     draw = seeded("lengths")
     vowels, rulers = "aeiou", ["-+", "=|", "~-", "_."]
     pieces = []
@@ -76,7 +76,7 @@ def test_pieces_of_every_length(family: Pair) -> None:
     text = "".join(pieces)
     for _ in range(4):
         assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
-        # Known pieces, and a few that are new or in another table.
+        # Known pieces, and a few pieces that are new or in another table.
         draw.shuffle(pieces)
         text = " the" * draw.randrange(1000) + (" of the" * 200).join(pieces[:40])
         assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
@@ -98,7 +98,7 @@ def test_new_pieces_that_recur_at_once(family: Pair) -> None:
 
 
 def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
-    """Ids stay right while pieces are evicted and return."""
+    """Ids stay correct while pieces are evicted and come back."""
     texts = [
         " ".join(format(i * 7919 + 1_000_003 * j, "x") for i in range(60_000)) for j in range(4)
     ]

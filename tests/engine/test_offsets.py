@@ -77,7 +77,7 @@ def test_decode_with_offsets(name, text):
 
 @functools.cache
 def any_token(name: str) -> st.SearchStrategy[int]:
-    """Returns the strategy of an encoding's ids, made once, since there are many."""
+    """Returns the strategy for an encoding's ids, created only once because there are many."""
     return st.sampled_from(list(pair(name).ours._mergeable_ranks.values()))
 
 
@@ -91,7 +91,7 @@ def test_decode_with_offsets_of_anything(name, data):
     assert text == ours.decode(ids)
     for place, offset in enumerate(offsets):
         before = ours.decode(ids[:place])
-        # The bytes before a token decode to as many characters, or the last one is incomplete.
+        # The bytes before a token are as many characters, or the last one is incomplete.
         assert len(before) - 1 <= offset <= len(before)
         if not before.endswith("\ufffd"):
             assert text[:offset] == before
@@ -164,7 +164,7 @@ def test_is_canonical_at_its_borders(gpt2):
     assert gpt2.is_canonical([])
     assert gpt2.is_canonical(gpt2.encode("<|endoftext|>", disallowed_special=()))
     assert gpt2.is_canonical([50256, 50256])
-    assert not gpt2.is_canonical([162])  # half a character
+    assert not gpt2.is_canonical([162])  # Half a character.
     assert not qwen.is_canonical(qwen.encode("e") + qwen._encode_single_piece("\u0301"))
     with pytest.raises(KeyError, match="50257"):
         gpt2.is_canonical([50257])

@@ -98,7 +98,7 @@ def expected(encoding: Encoding) -> tuple[list[int], list[list[int]]]:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes(method):
-    """Batches work in children after batches in the parent: threads do not survive a fork."""
+    """Batches work in children after batches in the parent, whose threads a fork ends."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     encodings = [get_encoding("o200k_base"), get_encoding("qwen")]
@@ -128,7 +128,7 @@ def test_other_threads_run_meanwhile(gpt2):
 
     thread = threading.Thread(target=take_turns)
     switch = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # No thread is made to yield.
+    sys.setswitchinterval(1000)  # Python never makes a thread yield.
     try:
         thread.start()
         # On a busy machine the other thread may come too late for one call.

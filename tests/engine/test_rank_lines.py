@@ -1,4 +1,4 @@
-"""Tests unusual lines of rank files: read as by tiktoken, or refused with the line number."""
+"""Tests unusual lines of rank files: read like tiktoken, or refused with the line number."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import tiktoken.load
 from bpe_engine import load
 from vocab_tools.ranks import load_ranks, read_rank_file
 
-# Both read these alike.
+# Lines that both packages read alike.
 READ = [
     b"YQ== 0", b"YQ== 0\r", b"YQ==  0", b"YQ==\t0", b" YQ== 0", b"YQ== 0 ", b"\tYQ==\x0b\x0c0\t",
     b"YQ== +1", b"YQ== 007", b"YQ== 1_000", b"YQ== 4294967294", b"= 7", b"== 7",
     b"\rYQ== 0\r\rYg== 1\r", b"YQ== 0\n\n\nYg== 1",
 ]  # fmt: skip
 
-# Both refuse these.
+# Lines that both packages refuse.
 REFUSED = [
     b"YQ==", b"0", b" ", b"\t", b"YQ== 0 0", b"YQ==0", b"YQ== 1.0", b"YQ== 0x1", b"YQ== _1",
     b"YQ== 1_", b"YQ== 1__0", b"YQ== + 1", b"YQ== ++1", b"YQ== \xd9\xa3", b"YQ==\xc2\xa00", b"YQ 0",
     b"YQ= 0", b"Y 0",
 ]  # fmt: skip
 
-# Only we refuse these: tiktoken drops characters outside base64, keeps ids out of range (and fails
-# when it makes an encoding of them), and ignores bits after the last byte.
+# Lines that only this package refuses: tiktoken drops characters outside base64, keeps ids out of
+# range (and fails to make an encoding with them), and ignores bits after the last byte.
 STRICTER = [
     b"Y!Q== 0", b"YQ==* 0", b"YR== 0", b"YQ==YQ== 0", b"-YQ== 0", b"YQ== -1", b"YQ== 4294967295",
     b"YQ== 99999999999999999999",

@@ -1,4 +1,4 @@
-"""`Encoding.show`: every character once, and text that cannot become markup."""
+"""Tests `Encoding.show`: it shows every character once, and text cannot become markup."""
 
 from __future__ import annotations
 

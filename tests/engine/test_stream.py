@@ -1,4 +1,4 @@
-"""Tests `StreamDecoder`: its pieces, joined, are the whole text, for any cuts of the ids."""
+"""Tests `StreamDecoder`: the joined pieces equal the whole text, however the ids are cut."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_no_character_in_halves(name, text):
 @pytest.mark.parametrize("name", ["gpt2", "qwen"])
 @given(data=st.data())
 def test_prompt(name, data):
-    """The prompt's text and the stream's add up to the text of both, for any cut; a character that
-    the stream completes belongs to the stream."""
+    """The prompt's text and the stream's text add up to the whole text, for any cut; a character
+    that the stream completes belongs to the stream."""
     ours = pair(name).ours
     ids = data.draw(some_ids(name))
     cut = data.draw(st.integers(0, len(ids)))

@@ -1,4 +1,4 @@
-"""Stream pools: joined texts equal decoding the whole, up to the first stop string."""
+"""Tests stream pools: joined texts equal the decoded whole, up to the first stop string."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bpe_engine import StreamDecoder, StreamPool, StreamStop, Tokenizer, get_enc
 
 
 def first_stop(text: str, stops: list[str]) -> tuple[int, int] | None:
-    """Finds by plain search the first end of a stop string, and the longest one that ends there."""
+    """Finds, by plain search, the first end of a stop string, and the longest that ends there."""
     for end in range(len(text) + 1):
         lengths = [len(stop) for stop in stops if text[:end].endswith(stop)]
         if lengths:
@@ -23,7 +23,7 @@ def first_stop(text: str, stops: list[str]) -> tuple[int, int] | None:
 
 
 def held_back(text: str, stops: list[str]) -> int:
-    """The characters at the end of a text that may still become a stop string."""
+    """Returns the characters at the end of a text that may still become a stop string."""
     lengths = [
         length for stop in stops for length in range(1, len(stop)) if text.endswith(stop[:length])
     ]
@@ -109,7 +109,7 @@ def test_stop_strings_are_those_of_the_plain_way(text, stops, extra):
         end, length = found
         assert joined == whole[: end - length]
         assert stops[stop.stop_index] == whole[end - length : end]
-        # Further ids change nothing.
+        # Further ids have no effect.
         assert pool.step([slot], [ids]) == ([""], [stop])
         assert pool.close(slot) == ""
 
@@ -187,7 +187,7 @@ def test_several_ids_a_step():
     assert pool.step(slots, ragged)[0] == ["hello world", "", " world"]
     assert pool.step(slots, np.array([[31373, 995]] * 3))[0] == ["hello world"] * 3
     assert pool.step([], []) == ([], [])
-    # One stream, twice in a call: its texts in order.
+    # One stream, twice in a call, returns its texts in order.
     assert "".join(pool.step([slots[0]] * 2, [31373, 995])[0]) == "hello world"
 
 

@@ -1,4 +1,4 @@
-"""Tests strings in every storage of the interpreter: same ids, and unchanged strings."""
+"""Tests strings in every internal representation: ids are the same, and strings stay unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTHS = [0, 1, 2, 15, 16, 17, 31, 33, 64, 100, 5_000, 200_000]
 
 
 class Subclass(str):
-    """A subclass, with another storage than `str`."""
+    """A subclass, whose internal representation differs from `str`."""
 
 
 def texts(kind: str) -> list[str]:

@@ -18,7 +18,7 @@ allowed_sets = st.sampled_from(["all", frozenset(), frozenset({"<|endoftext|>"})
 
 
 def token_ends(enc, text: str, allowed="all") -> set[int]:
-    """The positions where a token of the text ends between two characters, and both ends."""
+    """Returns the positions where tokens end between two characters, and both ends."""
     _, spans = enc.encode_with_offsets(text, allowed_special=allowed, disallowed_special=())
     ends = {0, len(text), *(end for _, end in spans[-1:])}
     return ends | {before[1] for before, after in zip(spans, spans[1:]) if before[1] <= after[0]}
@@ -83,7 +83,7 @@ def test_chunk_holds_its_contract(name, text, limit, overlap, allowed):
 ODD = [r"\w+", r"(?<=c)a+|.", r"a+(?=.*!)|\s+|.", r"!.*|(?s:.)", r"\b\w+|\W"]
 PATTERNS = [*ODD, *(bpe_engine.get_encoding(name)._pat_str for name in ("gpt2", "o200k_base"))]
 
-#: Tokens for which part of a text may have more tokens than the whole.
+#: Tokens that let a part of a text have more tokens than the whole text.
 WORDS = "ab abc bca aa aaaa 's 11 123 é 的。 -- ---- -------- -< >- abcabc abcabcabcabc".split()
 SNIPPETS = [
     *"a ab abc bca B 's ' 的 。 1 1234 é 🦀 - -------- ! <|endoftext|> abab <|endoftext <".split(),
@@ -166,7 +166,7 @@ def test_text_is_read_in_parts(name, hard):
     enc = bpe_engine.get_encoding(name)
     units = {"Latin-1": "naïve café ", "Han and ASCII": "a 的 \ud83d\ude00 "}
     text = "\u4e00\ud83d" + units.get(hard, HARD.get(hard, "")) * 20 + "\ude00\U0001f980"
-    # The end of a part moves over characters and pairs of surrogates.
+    # Moves the end of a part over characters and surrogate pairs.
     for end in range(4):
         part = text[end : len(text) - end] + "é\ude00" * (end % 2)
         for limit, side in itertools.product([0, 10, 300], ["right", "left"]):
@@ -186,7 +186,7 @@ def test_chunk_keeps_special_tokens_whole(both: Pair):
 
 
 def test_overlap_that_is_shortened_has_no_more_tokens():
-    """Less text may have more tokens: "TML" has two, "HTML" one."""
+    """Less text may have more tokens: "TML" has two tokens, "HTML" one."""
     check_chunks(bpe_engine.get_encoding("r50k_base"), "HTMLElement", 2, 1)
 
 

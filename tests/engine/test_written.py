@@ -1,4 +1,4 @@
-"""Every `save` writes its file in one step."""
+"""Tests that every `save` writes its file atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VOCABULARY = {"a": 0, "b": 1}
 
 
 def savers() -> dict[str, Callable[[str], object]]:
-    """Calls that write one file, by name."""
+    """Returns calls that write one file, by name."""
     learned = vocab_tools.learn_merges("gpt2", {" lowslow": 5})
     tokenizer = hf.Tokenizer(hf.WordLevel(VOCABULARY, unk_token="a"))
     return {

@@ -1,4 +1,4 @@
-"""Tests `align` on every pair of kinds of tokenizers, against their definition."""
+"""Tests `align` on every pair of tokenizer kinds, against its definition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def defined(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> list[list[tup
     """Returns the groups by trying every byte: the tokens of both sides up to each cut."""
 
     def tokens_before(spans: list[tuple[int, int]], at: int) -> int | None:
-        """Returns the number of tokens before a cut; None elsewhere."""
+        """Returns the number of tokens before a cut, and None if there is no cut at this byte."""
         places = [place for place, (start, end) in enumerate(spans) if start < end]
         before = [place for place in places if spans[place][1] <= at]
         after = [place for place in places if spans[place][0] >= at]

@@ -1,5 +1,4 @@
-"""Tests chat templates: ids equal transformers', and no text of a user becomes a special
-token."""
+"""Tests chat templates: ids equal transformers', and text of users never becomes a special token."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ def fields(value: Any) -> Any:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_as_transformers_does(both: Any, plain: Tokenizer, options: dict[str, Any]) -> None:
-    """Results equal transformers', also around an `Encoding`."""
+    """Results equal transformers', even around an `Encoding`."""
     ours, theirs = both
     options = {"conversation": CHAT, **options}
     expected = fields(theirs.apply_chat_template(**options))
@@ -126,7 +125,7 @@ WITHOUT_TAGS = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneratio
 
 
 def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
-    """Masks have the shapes of masks with tags: one row or several, padded, cut, and as tensors."""
+    """Masks have the same shapes as with tags: rows, padded, truncated, and as tensors."""
     ours, theirs = both
     own = bpe_engine.hf.as_transformers(theirs.__class__.from_pretrained(theirs.name_or_path))
     long = [*CHAT, *OTHER, {"role": "assistant", "content": "Yes."}]
@@ -209,7 +208,7 @@ def test_errors(both: Any) -> None:
 
 
 def test_the_file_has_only_names_that_are_words() -> None:
-    """A model that merges the name of an added token cannot keep it out of untrusted text."""
+    """Models that merge the name of an added token cannot keep it out of untrusted text."""
     file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
     file["added_tokens"].append(
         {"id": 31373, "content": "hello", "single_word": False, "lstrip": False, "rstrip": False,

@@ -1,6 +1,6 @@
-"""Damaged columns of pyarrow and pandas as each argument of each public function: never a signal.
+"""Passes damaged columns of pyarrow and pandas as each argument of each public function.
 
-A child process tries the arguments of a function, and the texts of its errors.
+A child process calls a function with each argument, and prints the errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHAT = [{"role": "user", "content": "a"}]
 
 
 def columns() -> Iterator[Any]:
-    """Columns whose third item lies far outside of the buffers."""
+    """Yields columns whose third item lies far outside the buffers."""
     import pandas
     import pyarrow as pa
 
@@ -45,7 +45,7 @@ def columns() -> Iterator[Any]:
 
 
 def objects() -> list[Any]:
-    """Objects whose methods are tried."""
+    """Returns objects whose methods to try."""
     import bpe_engine
     from bpe_engine import hf, prompt, serving
 
@@ -61,7 +61,7 @@ def objects() -> list[Any]:
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The public functions and classes, and the methods and settable attributes of `objects`."""
+    """Yields public functions and classes, and methods and settable attributes of `objects`."""
     pages = (ROOT / "docs" / "reference").glob("*.md")
     texts = "".join(page.read_text(encoding="utf-8") for page in sorted(pages))
     names = re.findall(r"^\.\. automodule:: ([\w.]+)$", texts, re.MULTILINE)
@@ -84,7 +84,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def others() -> dict[str, Any]:
-    """Values for the arguments that a function needs besides the one that is tried."""
+    """Returns values for the other arguments of a function."""
     import bpe_engine
 
     gpt2 = bpe_engine.get_encoding("gpt2")
@@ -139,7 +139,7 @@ def _stop(*_: Any) -> None:
 
 
 def walk(part: int, parts: int) -> None:
-    """Tries every function of a part in a child, and prints the calls that ended by a signal."""
+    """Tries every function of a part in a child, and prints calls that ended by a signal."""
     bad, values, count = list(columns()), others(), 0
     signal.signal(signal.SIGALRM, _stop)
     silent = os.open(os.devnull, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""Tests that Arrow arrays with lying buffers raise an error, and that no other memory is read.
+"""Tests that Arrow arrays with false buffers raise an error, and never read other memory.
 
 Each layout is tried in a child process, which a false buffer may crash.
 """
@@ -153,7 +153,7 @@ LAYOUTS: dict[str, Callable[[], Cases]] = {
 
 
 def try_cases(layout: str) -> None:
-    """Prints each case before trying it, so that the last line names one that crashes."""
+    """Prints each case before trying it, so that the last line names a case that crashes."""
     import bpe_engine
     from bpe_engine.abilities.ragged import TokenBatch
 

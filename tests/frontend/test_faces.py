@@ -148,7 +148,7 @@ def test_strip_goes_15_deep_on_every_face(faces: list[Any]) -> None:
 
 
 def test_names_that_overlap_are_found_the_same() -> None:
-    """A name that a segment does not allow hides no other name."""
+    """A name that a segment does not allow never hides another name."""
     names = ["<|endoftext|>", "<qq", "qq>", "<qq>b", "q>b<"]
     base = bpe_engine.get_encoding("gpt2")
     ids = {name: 50256 + place for place, name in enumerate(names)}
@@ -217,7 +217,7 @@ def test_a_mark_that_changes_the_end_of_a_name() -> None:
         assert face.encode_segments([trusted(given)]) == normal
     for face in (file, by_file):
         assert face.encode_segments([trusted(given)]) == theirs
-    # Later text removes no token.
+    # Later text never removes a token.
     parts = [trusted("a<|im_end|>"), untrusted("\u0338b")]
     for face in (encoding, file, by_encoding, by_file):
         assert face.encode_segments(parts) == theirs
@@ -266,7 +266,7 @@ WORDS = [
 
 
 def with_more(contents: str, **parts: Any) -> hf.Tokenizer:
-    """Returns the tokenizer of a file with other parts, and with the added tokens of `MORE`."""
+    """Returns the tokenizer for a file with changed parts, and with the added tokens of `MORE`."""
     file = {**json.loads(contents), **parts}
     added = file["added_tokens"]
     first = added[0]["id"] + len(added)
@@ -281,7 +281,7 @@ def odd_files() -> Iterator[tuple[str, hf.Tokenizer]]:
 
 
 def character_files() -> Iterator[tuple[str, hf.Tokenizer]]:
-    """Files over characters, with byte fallback, with an unknown token, and with neither."""
+    """Yields files over characters: with byte fallback, with an unknown token, and with neither."""
     split = {"type": "Split", "pattern": {"String": " "}, "invert": False}
     kinds: list[dict[str, Any]] = [
         {"pre_tokenizer": {**METASPACE, "prepend_scheme": scheme, "split": is_split}}
@@ -365,7 +365,7 @@ def test_odd_files_keep_the_promise(
 
 
 def control_file(content: str, normalizer: Any = None, **model: Any) -> hf.Tokenizer:
-    """GPT-2's file with one added token, searched for in normalized text if there is any."""
+    """Returns GPT-2's file with an added token, normalized if there is a normalizer."""
     file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
     lacking = model.pop("lacking", "")
     vocab = {token: id for token, id in file["model"]["vocab"].items() if lacking not in token}
@@ -460,7 +460,7 @@ def test_whole_pieces_of_untrusted_text_are_refused() -> None:
 
 
 def test_many_segments_take_linear_time() -> None:
-    """Quadratic code would take minutes, more than a test may."""
+    """Quadratic code would take minutes, longer than a test may take."""
     tokenizer = control_file("<a>", NFC)
     [id] = tokenizer.get_added_tokens_decoder()
     segments = [special("<a>"), trusted("b"), untrusted("<a>")] * 200_000

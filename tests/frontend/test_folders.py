@@ -1,4 +1,4 @@
-"""Tests loading folders of every kind, compared with transformers if it reads them, too."""
+"""Tests loading every kind of folder, compared with transformers if it can read the folder."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_saving(tmp_path: Path, kind: str) -> None:
 
 
 def test_files_that_would_be_read_instead_are_refused(tmp_path: Path) -> None:
-    """Nothing is saved next to the files of another tokenizer, which would be read instead."""
+    """Refuses to save next to files of another tokenizer, which would be read instead."""
     file = Tokenizer(bpe_engine.hf.Tokenizer.from_file(tokenizer_path("roberta-base")))
     plain = Tokenizer(GPT2, chat_template={"default": "one", "rag": "two"})
     file.save_pretrained(tmp_path / "model")
@@ -193,7 +193,7 @@ def test_files_that_would_be_read_instead_are_refused(tmp_path: Path) -> None:
 
 
 def test_arguments_of_transformers(tmp_path: Path) -> None:
-    """Arguments about downloads or classes have no effect and are never special tokens."""
+    """Arguments about downloads or classes have no effect, and never become special tokens."""
     Tokenizer(GPT2).save_pretrained(tmp_path / "model" / "inner")
     options = {
         "cache_dir": None, "revision": "main", "token": "secret", "use_auth_token": "secret",

@@ -23,8 +23,8 @@ from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.prompt import special, untrusted
 
 KINDS = [name for name in CASES if not name.startswith("Tokenizer, ")]
-#: Kinds of files whose tokens have other bytes than the text, and the reason that `heal` gives.
-#: Other kinds are healed exactly.
+#: Kinds of files whose tokens have other bytes than the text, with the reason that `heal` gives.
+#: All other kinds are healed exactly.
 REFUSED = {
     "lowercase": "normalizer: it changes text",
     "WordPiece": "heal: .* a WordPiece model",
@@ -42,7 +42,7 @@ MARKS = ["e\u0301", "\u00e9", "\u0323", "\u0301", "q\u0323\u0301", "\u1100", "\u
          "\u0309", "\ua806", "\u0344", "\u0958", "\u0345", "\uac01", "\u0f73"]  # fmt: skip
 #: Bytes of SentencePiece's token for unknown text.
 UNKNOWN = " \u2047 ".encode()
-#: Mark of a space in files after SentencePiece, and characters with the same first bytes.
+#: The mark for spaces in SentencePiece-like files, and characters with the same first bytes.
 SPACES = ["\u2581", "\u2581", " ", "a", "\u2580", "\u2586", "\u20ac", "the", "\u2581word"]
 
 
@@ -53,7 +53,7 @@ def bits(mask: Any, count: int) -> list[int]:
 
 
 def ordinary(face: Any) -> list[tuple[int, bytes]]:
-    """Returns the tokens that spell text; not SentencePiece's token for unknown text."""
+    """Returns the tokens that spell text, without SentencePiece's token for unknown text."""
     table = bpe_engine.TokenTable(face)
     tokens = [(id, table[id]) for id in table.ids("ordinary") if table[id]]
     return [(id, token) for id, token in tokens if token != UNKNOWN]
@@ -101,7 +101,7 @@ def test_masks_of_the_caller() -> None:
 
 
 def check_cut(face: Any, whole: str, at: int, ids: list[int]) -> None:
-    """The ids of the whole pass each mask, for a text that is cut at any byte."""
+    """Checks that the ids of the whole text pass each mask, for a prompt cut at this byte."""
     healed = face.heal(whole.encode()[:at])
     assert ids[: len(healed.ids)] == healed.ids
     for id in ids[len(healed.ids) :]:
@@ -114,7 +114,7 @@ def check_cut(face: Any, whole: str, at: int, ids: list[int]) -> None:
 
 
 def is_plain(face: Any, whole: str, ids: list[int]) -> bool:
-    """Returns True for a text that has ordinary tokens alone."""
+    """Returns True for a text that has only ordinary tokens."""
     table = bpe_engine.TokenTable(face)
     has_added = "n\u00e9e" in unicodedata.normalize("NFC", whole)
     return not has_added and "<" not in whole and all(table.kind(id) == "ordinary" for id in ids)
@@ -191,7 +191,7 @@ def test_advancing() -> None:
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("face", ["hf.Tokenizer", "Tokenizer"])
 def test_kinds_whose_tokens_are_not_the_text_are_refused(face: str, kind: str) -> None:
-    """Every prompt is refused, even if its tokens happen to be the text."""
+    """Every prompt is refused, even if its tokens happen to spell the text."""
     refused = CASES[f"{face}, {kind}"]().face
     for prompt in ("the", "lorem ip", "", b"the \xe6", [untrusted("the")]):
         with pytest.raises(UnsupportedTokenizer, match=REFUSED[kind]):
@@ -212,7 +212,7 @@ def drop_mark(file: dict[str, Any]) -> None:
 
 
 def test_files_that_lose_bytes_are_refused(tmp_path: Path) -> None:
-    """Refuses files with a byte, a mark or words without tokens, and tokens without bytes."""
+    """Refuses files in which a byte, a mark or a word has no token, or a token has no bytes."""
     level, characters = byte_level_file(), FILES["characters, Metaspace"]()
     unigram = FILES["Unigram, bytes"]()
     lost = "characters outside the vocabulary are lost"
@@ -256,7 +256,7 @@ def test_a_prompt_of_its_rests(healing: Any) -> None:
 
 
 def test_many_ends_share_their_bytes() -> None:
-    """A mark may change positions with any mark of the prompt; no list has the prompt twice."""
+    """A mark may change places with any mark of the prompt; alternatives share its bytes."""
     qwen = bpe_engine.get_encoding("qwen3")
     for text in (b"e\xcc", b"a" * 5000 + b"\xcc", b"\xf0", "e" + "\u0323\u0301" * 40, "\u1100"):
         rests = qwen.heal(text).rests
@@ -309,7 +309,7 @@ def test_what_is_refused() -> None:
 
 
 def test_ends_that_later_text_may_change_are_refused() -> None:
-    """Refuses steps that drop characters before `ByteLevel`, and tokens of a single word."""
+    """Refuses steps that drop characters before `ByteLevel`, and tokens that match single words."""
     drops = [
         {"type": "WhitespaceSplit"},
         {"type": "Split", "pattern": {"Regex": r"\s"}, "behavior": "Removed", "invert": False},

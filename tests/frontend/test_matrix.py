@@ -1,7 +1,7 @@
 """Tests every ability on every class, over every kind of tokenizer file, against `tokenizers`.
 
-A new kind of file is one more line of `FILES` in tests/support/kinds.py; a new ability is one more function
-below.
+A new kind of file is a new line of `FILES` in tests/support/kinds.py; a new ability is a new
+function below.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_ids_and_offsets(case: Case) -> None:
         ours = case.face.encode_with_offsets(text, disallowed_special=())
         assert ours[0] == ids, text
         if spans is not None:
-            # Ours cover the text as given: all characters that a normalizer rewrites together.
+            # Our spans cover the text as given: all characters that a normalizer rewrites together.
             assert all(a <= start and end <= b for (a, b), (start, end) in zip(ours[1], spans)), (
                 text
             )
@@ -68,7 +68,7 @@ def bytes_of(text: str, span: tuple[int, int]) -> tuple[int, int]:
 
 
 def exact_bytes(case: Case, ids: list[int]) -> list[tuple[int, int]]:
-    """Returns the bytes of each token, one after the other."""
+    """Returns the byte spans of consecutive tokens."""
     ends = np.cumsum(
         [len(token) for token in map(bpe_engine.TokenTable(case.face).__getitem__, ids)]
     )
@@ -147,7 +147,7 @@ def test_truncation(case: Case) -> None:
                 assert text.startswith(kept) if side == "right" else text.endswith(kept)
                 assert len(ids_of(case, kept)) <= most, (text, most, side)
                 assert kept == text or most < total
-        # No token of the text is dropped where only one must go.
+        # No more tokens of the text are dropped than necessary.
         if total > 1:
             assert case.face.truncate(text, total - 1)[:1] == text[:1] or total < 12
 
@@ -158,7 +158,7 @@ def test_chunks(case: Case) -> None:
             chunks = case.face.chunk(text, most, overlap)
             spans = case.face.chunk_spans(text, most, overlap)
             assert all(len(ids_of(case, chunk)) <= most for chunk in chunks)
-            # Whitespace may have no ids.
+            # Whitespace may lack ids.
             assert all(ids_of(case, text[a:b]) or not text[a:b].strip() for a, b, _ in spans)
             found = case.face.chunk_spans(text, most, overlap, ids=True)
             assert found == [(a, b, ids_of(case, text[a:b])) for a, b, _ in spans]
@@ -204,7 +204,7 @@ def test_decoding_of_any_ids(case: Case) -> None:
     rng = seeded("matrix any ids")
     table = bpe_engine.TokenTable(case.face)
     known = table.ids("ordinary") + table.ids("special")
-    # Bytes outside of ASCII, alone and at an end of a token.
+    # Bytes outside ASCII, on their own and at an end of a token.
     broken = [id for id in known if len(table[id]) < 4 and not table[id].isascii()]
     for _ in range(150):
         ids = [
@@ -243,7 +243,7 @@ def test_bytes_of_any_ids(name: str) -> None:
         stream = case.face.stream_decoder()
         assert "".join([*map(stream.push, ids), stream.finish()]) == text, ids
         if ids[0] == space:
-            # A later byte that is not UTF-8 restores a space that a stream has already omitted.
+            # A later invalid byte would restore a space that the stream has dropped.
             continue
         stream = case.face.stream_decoder(errors="surrogateescape")
         pieces = [stream.push(id) for id in ids] + [stream.finish()]
@@ -338,7 +338,7 @@ def small_file(**parts: Any) -> str:
 
 
 def test_places_are_those_of_the_given_text() -> None:
-    """Offsets of tokenizers lose marks that a normalizer composes, and whitespace to trimming."""
+    """Offsets of `tokenizers` omit marks that a normalizer composes, and trimmed whitespace."""
     level = {**LEVEL, "add_prefix_space": False, "trim_offsets": True}
     parts = {"pre_tokenizer": level, "post_processor": level}
     composing = hf.Tokenizer.from_str(small_file(normalizer={"type": "NFC"}, **parts))
@@ -427,7 +427,7 @@ def test_every_class_has_every_ability() -> None:
             theirs, ours = (inspect.getattr_static(owner, name, None) for owner in (Face, one))
             assert ours is not None, (one, name)
             if callable(theirs) and theirs is not ours:
-                # A class's own version takes the arguments of the common one.
+                # A class's own method takes the arguments of the common method.
                 common, own = (inspect.signature(it).parameters for it in (theirs, ours))
                 assert set(common) <= set(own), (one, name)
 

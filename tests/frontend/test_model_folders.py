@@ -26,20 +26,20 @@ LETTERS = sorted({*"abcdefghijklmnopqrstuvwxyz0123456789,.!?'\"`-<>[]/_éüïö�
 
 
 def pieces(first: list[str]) -> list[tuple[str, float]]:
-    """A small vocabulary of Unigram, after special tokens."""
+    """Returns a small Unigram vocabulary that begins with these special tokens."""
     words = [*WORDS, *(f"▁{word}" for word in WORDS), "▁"]
     scores = {**dict.fromkeys(LETTERS, -8.0), **{word: -2.0 - len(word) for word in words}}
     return [*((name, 0.0) for name in first), *scores.items()]
 
 
 def words(first: list[str]) -> dict[str, int]:
-    """A small vocabulary of WordPiece, after special tokens."""
+    """Returns a small WordPiece vocabulary that begins with these special tokens."""
     made = [*first, *LETTERS, *WORDS, *(f"##{word}" for word in [*LETTERS, *WORDS])]
     return {word: id for id, word in enumerate(dict.fromkeys(made))}
 
 
 def merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """A small vocabulary of BPE with ends of words, and its merges."""
+    """Returns a small BPE vocabulary with word-end suffixes, and its merges."""
     level = [bpe_engine.read.byte_level.text_of(bytes([byte])) for byte in range(256)]
     vocab, made = [*level, *(letter + "</w>" for letter in level)], []
     for word in ("what", "is", "it", "token", "izer", "two"):
@@ -52,7 +52,7 @@ def merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
 
 
 def byte_merges(first: list[str]) -> dict[str, Any]:
-    """A small vocabulary of byte-level BPE, after special tokens."""
+    """Returns a small byte-level BPE vocabulary that begins with these special tokens."""
     level = [bpe_engine.read.byte_level.text_of(bytes([byte])) for byte in range(256)]
     made = [
         (word[: end - 1], word[end - 1]) for word in WORDS[:8] for end in range(2, len(word) + 1)
@@ -65,7 +65,7 @@ def byte_merges(first: list[str]) -> dict[str, Any]:
 
 
 def letter_merges(first: list[str]) -> dict[str, Any]:
-    """A small vocabulary of BPE over characters with marks for spaces, after special tokens."""
+    """Returns a small BPE vocabulary over characters, after special tokens."""
     made = []
     for word in WORDS[:8]:
         marked = f"▁{word}"
@@ -244,7 +244,7 @@ def test_what_the_class_takes_where_no_file_says(tmp_path: Path, name: str) -> N
     ],
 )
 def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
-    """The model's class in ``config.json`` counts for old folders without a tokenizer class."""
+    """The model's class in ``config.json`` is used for old folders without a tokenizer class."""
     getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
     config = {"model_max_length": 20}
     path = write(
@@ -309,7 +309,7 @@ def test_files_of_the_model_alone(tmp_path: Path, name: str, config: Any) -> Non
     theirs = theirs_of(path, name)
     same(Tokenizer.from_pretrained(path), theirs)
     if name == "CLIPTokenizer":
-        # The class has another decoder.
+        # The class uses a different decoder.
         ids, swapped = theirs("what a day, isn't it?")["input_ids"], hf.as_transformers(path)
         for skip in (False, True):
             assert swapped.decode(ids, skip) == theirs.decode(ids, skip)
@@ -357,7 +357,7 @@ def test_from_wordpiece(tmp_path: Path, lowercase: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["mistral", "phi3", "modernbert", "granite"])
 def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
-    """AutoTokenizer reads these files itself, whatever class they name."""
+    """AutoTokenizer reads these files itself, whatever class is named."""
     transformers.LlamaTokenizer(**MADE["LlamaTokenizer"]()).save_pretrained(tmp_path / "model")
     config = {"tokenizer_class": "LlamaTokenizerFast"}
     path = write(
@@ -396,7 +396,7 @@ def test_classes_that_do_more_than_the_files_say(tmp_path: Path, name: str, why:
 
 @pytest.mark.parametrize("kind", ["roformer", "m2m_100", "siglip"])
 def test_refused_classes_of_models(tmp_path: Path, kind: str) -> None:
-    """The type of the model names the class of a folder that names none."""
+    """The type of the model determines the class if the folder names none."""
     transformers.BertTokenizer(vocab=words(BERT)).save_pretrained(tmp_path / "model")
     path = write(tmp_path / "model", tokenizer_config__json={}, config__json={"model_type": kind})
     with pytest.raises(ValueError, match="which a Tokenizer does not; use transformers"):

@@ -65,7 +65,7 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
     assert type(ours) is bpe_engine.Encoding
     assert type(ours.hf) is hf.Tokenizer and type(ours.transformers) is bpe_engine.Tokenizer
     assert ours.hf.fingerprint == ours.transformers.backend.fingerprint
-    # Programs check this.
+    # Programs check this attribute.
     assert "tokenizers" in str(type(ours.hf))
     has_ranks = FILES[name][1]
     if has_ranks:
@@ -91,7 +91,7 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
         assert ours.encode(text, allowed_special="all") == expected
         assert ours.hf.encode(text, add_special_tokens=False).ids == expected
         assert ours.hf.encoding.encode(text, allowed_special="all") == expected
-        # Without special tokens in a text, words of the tokenizer are still found.
+        # Even with special tokens as text, added tokens that are not special are found.
         theirs.encode_special_tokens = True
         ordinary = theirs.encode(text, add_special_tokens=False).ids
         theirs.encode_special_tokens = False

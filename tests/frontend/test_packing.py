@@ -1,4 +1,4 @@
-"""Compares packing with the rules written in plain Python."""
+"""Compares packing with its rules, written in plain Python."""
 
 from __future__ import annotations
 

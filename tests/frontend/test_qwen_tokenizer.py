@@ -31,7 +31,7 @@ WORDS = (
 
 
 def oracle(ranks: dict[bytes, int] | None = None) -> tiktoken.Encoding:
-    """The tiktoken encoding that Qwen's own class makes."""
+    """Returns the tiktoken encoding that Qwen's own class makes."""
     ranks = TOKENIZER.get_vocab() if ranks is None else ranks
     return tiktoken.Encoding(
         "Qwen",
@@ -174,7 +174,7 @@ def test_extra_tokens(extra: Path) -> None:
         "token_type_ids": [0],
         "attention_mask": [1],
     }
-    # Added ranks stand above the special tokens, and are not special.
+    # Added ranks have ids above the special tokens, and are not special.
     ids = [151854, 151643, 151851]
     assert tokenizer.decode(ids, skip_special_tokens=True) == "我是一只猫一只猫"
     assert tokenizer.convert_ids_to_tokens([151852]) == ["只猫".encode()]

@@ -1,4 +1,4 @@
-"""Token tables: the bytes and the kind of every id, as in decoding."""
+"""Tests token tables: the bytes and the kind of every id, as in decoding."""
 
 from __future__ import annotations
 

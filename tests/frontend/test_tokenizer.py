@@ -146,7 +146,7 @@ def test_added_tokens(tokenizer: Tokenizer) -> None:
     assert tokenizer.add_tokens(["<one>", AddedToken("<two>", normalized=False), "<one>"]) == 2
     ids = tokenizer.encode("<one> <two>")
     assert ids == [size, 220, size + 1]
-    # These are no special tokens.
+    # These are not special tokens.
     assert tokenizer.decode(ids, skip_special_tokens=True) == "<one> <two>"
     assert tokenizer.get_added_vocab() == {END: 50256, "<one>": size, "<two>": size + 1}
     tokenizer.add_tokens("<one>", special_tokens=True)
@@ -157,7 +157,7 @@ def test_what_an_encoding_cannot_add() -> None:
     tokenizer = Tokenizer(GPT2)
     with pytest.raises(ValueError, match="lstrip"):
         tokenizer.add_tokens(AddedToken("<x>", lstrip=True))
-    # An existing token cannot get the flag either: it would be dropped silently.
+    # An existing token cannot get the flag either, which would be dropped silently.
     with pytest.raises(ValueError, match="rstrip"):
         Tokenizer(GPT2, mask_token=AddedToken(END, rstrip=True))
     with pytest.raises(ValueError, match="a token of the vocabulary already"):
@@ -216,7 +216,7 @@ def test_torch_and_tensorflow() -> None:
 
 
 class FakeTorch:
-    """A stand-in for torch: the methods in use, on numpy arrays."""
+    """A stand-in for torch, with the necessary methods on numpy arrays."""
 
     __name__ = "torch"
     int64 = np.int64
@@ -339,7 +339,7 @@ def test_errors_of_decoding(tokenizer: Tokenizer) -> None:
 
 
 def test_without_numpy() -> None:
-    """Lists need no package."""
+    """Lists work without a package."""
     program = """
 import sys
 sys.modules["numpy"] = None

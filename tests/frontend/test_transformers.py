@@ -58,7 +58,7 @@ CALLED = [*PAIRS, ("gpt2", "Tokenizer of an Encoding")]
 
 
 def of_encoding(path: Path) -> Any:
-    """A `Tokenizer` around an `Encoding`, with the settings of a folder."""
+    """Returns a `Tokenizer` around an `Encoding`, with the settings of a folder."""
     return bpe_engine.Tokenizer(bpe_engine.get_encoding(path.name), **CONFIGS[path.name])
 
 
@@ -86,7 +86,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype == object:
             return [plain(row) for row in value]
-        # For a row without ids, theirs has no integers.
+        # For a row without ids, their array is not of integers.
         return str(value.dtype) if value.size else "", value.shape, value.tolist()
     if isinstance(value, tuple):
         return tuple(plain(item) for item in value)
@@ -103,7 +103,7 @@ def outcome(call: Any) -> Any:
         # `tokenizers` has no kind of error for inconsistent arguments.
         return type(error).__name__ if type(error) is not Exception else "ValueError"
     except BaseException as error:
-        assert type(error).__name__ == "PanicException"  # Theirs, if strides are too long.
+        assert type(error).__name__ == "PanicException"  # Strides are too long.
         return "ValueError"
     return [(name, plain(value)) for name, value in result.items()]
 
@@ -157,7 +157,7 @@ FIELDS: list[dict[str, Any]] = [
 
 
 def check_matrix(ours: Any, theirs: Any, step: int) -> None:
-    """Yields every combination (or one in so many), for a text, a batch and pairs."""
+    """Checks every combination of arguments (or one in `step`), for a text, a batch and pairs."""
     pairs = SOME[::-1]
     matrix = itertools.product(PADDINGS, TRUNCATIONS, FIELDS, (None, "np"))
     for padding, truncation, fields, tensors in itertools.islice(matrix, 0, None, step):
@@ -171,7 +171,7 @@ def check_matrix(ours: Any, theirs: Any, step: int) -> None:
 
 @pytest.mark.parametrize("both", CALLED, ids=", ".join, indirect=True)
 def test_matrix_of_options(both: tuple[Any, Any]) -> None:
-    # A step without a common factor with the number of choices pairs every two choices.
+    # A step that is coprime to the numbers of choices covers every pair of choices.
     check_matrix(*both, step=5)
 
 

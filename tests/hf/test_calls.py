@@ -1,4 +1,4 @@
-"""Tests each method and argument, right and wrong: the result, or the kind of error."""
+"""Tests each method with valid and invalid arguments: the result, or the kind of error."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ t == t, t == type(t).from_str(t.to_str()), e == t.encode("a the b")
 
 
 def plain(value):
-    """A result, with the objects of either package as their contents."""
+    """Returns a result as plain data, whichever package it comes from."""
     name = type(value).__name__
     if name in ("Encoding", "HfEncoding"):
         return fields(value)

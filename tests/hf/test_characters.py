@@ -1,4 +1,4 @@
-"""Compares files over characters, with byte fallback, on random texts: made-up and real files."""
+"""Compares made-up and real files over characters, with byte fallback, on random texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[Any, Any, Any, bool]] = {
 
 @cache
 def trained() -> dict[str, Any]:
-    """The vocabulary and merges of a small SentencePiece-like file."""
+    """Returns the vocabulary and merges of a small SentencePiece-like file."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), SPACED])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("▁+[^▁]*"), "isolated")
@@ -58,7 +58,7 @@ def trained() -> dict[str, Any]:
 
 
 def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
-    """Our tokenizer and theirs for one of `KINDS`, with options of the model."""
+    """Returns our tokenizer and theirs for a kind in `KINDS`, with options of the model."""
     model = {**trained(), "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, **options}
     if model.pop("shuffled", False):
         names = list(model["vocab"])
@@ -80,7 +80,7 @@ def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]
 
 
 def random_texts(name: str, theirs: tokenizers.Tokenizer, count: int) -> list[str]:
-    """Texts rich in spaces, marks, digits, unknown characters, added tokens and their halves."""
+    """Returns texts with many spaces, marks, digits, unknown characters and (half) added tokens."""
     rng = seeded(name, count)
     added = [token.content for token in theirs.get_added_tokens_decoder().values()]
     halves = [part for name in added for part in (name[: len(name) // 2], name[len(name) // 2 :])]
@@ -232,7 +232,7 @@ def test_caches_and_prefixes_of_long_texts(kind):
         for end in rng.choices(range(len(text)), k=20):
             stable = list(bpe_engine.prompt.stable_prefix(ours, text[:end])[0])
             assert expected[: len(stable)] == stable, text[:end]
-        if kind != "gemma, added runs":  # The model makes runs that are added tokens.
+        if kind != "gemma, added runs":  # Here the model produces runs that are added tokens.
             segments = [tokens([5] * 100), untrusted(text)]
             assert cache.encode(segments) == ours.encode_segments(segments)
 
@@ -261,7 +261,7 @@ def test_token_tables_have_what_ids_add(kind):
         ids = theirs.encode(text, add_special_tokens=False).ids
         joined = b"".join(table[id] for id in ids)
         if kind == "always":
-            # The decoder takes all marks from the first token.
+            # The decoder removes all marks from the first token.
             assert (
                 theirs.decode(ids, False)
                 == theirs.decode(ids[:1], False) + b"".join(table[id] for id in ids[1:]).decode()

@@ -14,7 +14,7 @@ from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf
 
-#: Rules of SentencePiece's nmt_nfkc, and rules that read a cluster, remove and lengthen.
+#: The rules of SentencePiece's nmt_nfkc, and rules that match clusters, remove or lengthen.
 RULES = {
     "\t": " ",
     "\n": " ",
@@ -134,7 +134,7 @@ def text_of(rng) -> str:
 
 
 def ids_of(tokenizer, text):
-    """The ids of a text; None for a text without ids."""
+    """Returns the ids of a text; None if the text has none."""
     try:
         return tokenizer.encode(text, add_special_tokens=False).ids
     except Exception as error:
@@ -164,7 +164,7 @@ def check(ours: hf.Tokenizer, theirs, texts) -> None:
 
 
 def exact_unigram(seed: int):
-    """A model with unrounded sums of scores; many sums are equal."""
+    """Returns a model whose sums of scores need no rounding, and are often equal."""
     state = json.loads(model_of("Unigram", seed).__getstate__())
     rng = seeded("exact", seed)
     vocab = [(token, rng.choice([-1.0, -1.5, -2.0, -2.25, -4.0])) for token, _ in state["vocab"]]
@@ -214,7 +214,7 @@ def test_chunks_in_every_pipeline(kind, name, seed):
 
 
 def long_words(seed: int) -> models.BPE:
-    """A vocabulary of few letters with merges in the order of ids, or nearly, whose words have a suffix."""
+    """Returns a BPE model of few letters, with a suffix, and merges nearly in id order."""
     rng = seeded("long words", seed)
     suffix = rng.choice(["</w>", "</w>", "", "b"])
     letters = rng.choice(["ab", "abc", "abcde"])
@@ -278,7 +278,7 @@ def test_chunks_of_real_files(path):
         "normalizer": (None, normalizers.Lowercase(), normalizers.StripAccents()),
         "pre_tokenizer": (pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Whitespace(), None),
     }.items():
-        for step in steps:  # Old chunks meet no other parts.
+        for step in steps:  # Cached chunks are not used with other components.
             setattr(ours, part, step)
             text = "The naïve Word's café words\nThe naïve"
             assert_same(ours.encode(text), both(ours.to_str())[1].encode(text), (part, step))

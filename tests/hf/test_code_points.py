@@ -17,12 +17,12 @@ from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf, patterns
 
-#: Code points of a text, between line breaks.
+#: Number of code points in a text, between line breaks.
 BATCH = 500
 
 
 def charsmap_of(name: str) -> bytes:
-    """The charsmap of a real file."""
+    """Returns the charsmap of a real file."""
     with open(tokenizer_path(f"models/{name}"), encoding="utf-8") as file:
         text = file.read()
     field = '"precompiled_charsmap":'
@@ -67,7 +67,7 @@ PRE_TOKENIZERS: dict[str, Any] = {
 
 
 def texts(code_points: list[int]) -> Iterator[str]:
-    """Texts of this many code points."""
+    """Yields texts of these code points."""
     letters = [chr(code_point) for code_point in code_points if not 0xD800 <= code_point < 0xE000]
     for start in range(0, len(letters), BATCH):
         yield "\n".join(
@@ -77,13 +77,13 @@ def texts(code_points: list[int]) -> Iterator[str]:
 
 
 def some() -> list[int]:
-    """The first code points, and some other code points of each range."""
+    """Returns the first code points, and a sample of the later ranges."""
     rng = seeded("code points", 1)
     return [*range(0x600), *rng.sample(range(0x600, 0x3400), 1000), *rng.sample(range(0x3400, 0x20000), 1000), *rng.sample(range(0x20000, 0x110000), 500)]  # fmt: skip
 
 
 def characters(normalizer: Any) -> tuple[Any, Any]:
-    """Our tokenizer and theirs with a normalizer; each character is an unknown token."""
+    """Returns our tokenizer and theirs with a normalizer; each character is an unknown token."""
     theirs = tokenizers.Tokenizer(models.BPE(vocab={"<u>": 0}, merges=[], unk_token="<u>"))
     theirs.normalizer, theirs.pre_tokenizer = normalizer, pre_tokenizers.FixedLength(1)
     return hf.Tokenizer.from_str(theirs.to_str()), theirs
@@ -114,8 +114,8 @@ def check_pre_tokenizer(name: str, code_points: list[int]) -> None:
 
 
 def many() -> list[int]:
-    """One in eight of the code points up to the last plane of Han characters, and one in 64 of the
-    rest, where few are assigned; others with each seed of the tests."""
+    """Returns one in eight code points up to the last plane of Han characters, and one in 64 of the
+    rest, where few are assigned; a different sample with each seed."""
     first, border = seeded("many code points").randrange(8), 0x34000
     return [*range(first, border, 8), *range(border + first, 0x110000, 64)]
 
@@ -155,7 +155,7 @@ def test_published_patterns_mean_what_oniguruma_reads(name):
 
 
 def test_scripts_of_neighbors():
-    """Tests every two neighbors, so that a code point moved to another script is found."""
+    """Tests all adjacent code points, to find any that moved to another script."""
     ours, theirs = hf.pre_tokenizers.UnicodeScripts(), pre_tokenizers.UnicodeScripts()
     letters = [chr(place) for place in range(0x110000) if not 0xD800 <= place < 0xE000]
     for start in range(0, len(letters), 1 << 16):

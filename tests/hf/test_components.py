@@ -14,7 +14,7 @@ from hf_oracle import assert_same, both, outcome, tokenizers
 
 from bpe_engine import hf
 
-#: Modules with the classes of a kind.
+#: The module with the classes of each kind of component.
 MODULES = {
     "normalizer": "normalizers",
     "pre_tokenizer": "pre_tokenizers",
@@ -22,7 +22,7 @@ MODULES = {
     "decoder": "decoders",
 }
 
-#: Each class with positional arguments, and a change of an attribute.
+#: Each class with positional arguments, and a new value for an attribute.
 CALLS: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("normalizer", "BertNormalizer", (), {}),
     ("normalizer", "BertNormalizer", (False, True, True, False), {"strip_accents": None}),
@@ -197,7 +197,7 @@ def test_a_change_reaches_every_tokenizer():
     second.normalizer[1][0] = parts.Prepend("x")
     for tokenizer in (first, second):
         assert tokenizer.normalizer.normalize_str(" A ") == "x A "
-    # The component belongs to no tokenizer any more.
+    # The component no longer belongs to a tokenizer.
     first.normalizer = parts.NFC()
     strip.right = True
     assert repr(first.normalizer) == "NFC()"
@@ -253,7 +253,7 @@ def test_python_objects_are_refused_by_name():
 
 
 def spellings(kind: str) -> list[tuple[str, Any]]:
-    """Each component in the form of an older file: without its type, with another, as a list."""
+    """Returns a component in the forms of older files: without type, with another, as a list."""
     found = []
     for of_kind, name, arguments, _ in CALLS:
         make = getattr(getattr(tokenizers, MODULES[kind]), name, None) if of_kind == kind else None

@@ -1,5 +1,5 @@
-"""Truncation on the right: only the kept part of a text is read, and every field equals
-`tokenizers`'."""
+"""Tests truncation on the right: it reads little more than it keeps, with the fields of
+`tokenizers`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = " ".join(PARTS) + " and so on, and so on: they met again in the spring.\
 
 @pytest.fixture(scope="module")
 def plain():
-    """A tokenizer of bytes, with a few merges and a special token."""
+    """Returns a byte-level tokenizer with a few merges and a special token."""
     theirs = tokenizers.Tokenizer(model(1, False, False, 60))
     theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     theirs.add_special_tokens([AddedToken("<|end|>", special=True)])
@@ -61,7 +61,7 @@ def test_overflow_is_made_when_it_is_asked_for(plain):
     assert len(parts) == len(expected.overflowing) > 10
     for part, other in zip(parts, expected.overflowing, strict=True):
         assert_same(part, other)
-    # Made by the tokenizer before the change.
+    # Created by the tokenizer before the change.
     made = ours.encode(text)
     ours.no_truncation()
     ours.no_padding()

@@ -1,4 +1,4 @@
-"""Fingerprints of tokenizer files: settings that change them, and spellings that do not."""
+"""Tests fingerprints of tokenizer files: settings change them, spellings do not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GOLDEN = "5a2b8738d79e05c9ca0ff9dd118cbaf5dbb25eb17b5553735c71c88694811485"
 
 
 def changed(**parts: Any) -> dict[str, Any]:
-    """The file with other parts; parts of the model by their names."""
+    """Returns the file with changed parts; parts of the model are named directly."""
     file = copy.deepcopy(FILE)
     for name, value in parts.items():
         (file if name in file else file["model"])[name] = value
@@ -47,7 +47,7 @@ def fingerprint(file: dict[str, Any], **options: Any) -> str:
 
 
 def turned(value: Any) -> Any:
-    """The value with the keys of its objects in the other order."""
+    """Returns the value with the keys of its objects in reverse order."""
     if isinstance(value, dict):
         return {key: turned(value[key]) for key in reversed(value)}
     return [turned(part) for part in value] if isinstance(value, list) else value

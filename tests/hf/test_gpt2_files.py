@@ -12,7 +12,7 @@ from bpe_engine import hf
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The two files, as the package `tokenizers` writes them."""
+    """A folder with the two files, written by the package `tokenizers`."""
     path = tmp_path_factory.mktemp("gpt2")
     tokenizers.Tokenizer.from_file(tokenizer_path("gpt2")).model.save(str(path))
     return path

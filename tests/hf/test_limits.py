@@ -15,7 +15,7 @@ from bpe_engine import hf
 
 
 def made(*, added=(), **components) -> tokenizers.Tokenizer:
-    """A tokenizer of bytes."""
+    """Returns a byte-level tokenizer of `tokenizers`."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {character: id for id, character in enumerate(alphabet)}
     theirs = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=[]))
@@ -27,7 +27,7 @@ def made(*, added=(), **components) -> tokenizers.Tokenizer:
 
 
 def in_a_process(code: str, megabytes: int = 4096) -> str:
-    """Runs a program that has `ours`, little memory and a minute; returns its output."""
+    """Runs a program with `ours`, little memory and a minute; returns its output."""
     program = f"""
         import gc, resource, sys
         from bpe_engine import hf
@@ -127,7 +127,7 @@ def test_overflow_that_exceeds_memory():
 
 @pytest.mark.parametrize("megabytes", range(150, 300, 50))
 def test_truncation_of_a_text_that_memory_holds_once(megabytes):
-    # The overflow is made from a copy of all the ids, 60 MB here.
+    # The overflow is made from a copy of all ids, which takes 60 MB.
     code = """
         text = "ab " * 5_000_000
         try:
@@ -142,7 +142,7 @@ def test_truncation_of_a_text_that_memory_holds_once(megabytes):
 
 
 def test_looking_at_every_token_of_a_long_text():
-    # Each search took time linear in the text: all of them would take an hour.
+    # Each search once took time linear in the text, together an hour.
     encoding = hf.Tokenizer.from_str(made().to_str()).encode("a b " * 500_000)
     look = encoding.token_to_chars
     assert [look(token) for token in (0, 1, 1_999_999)] == [(0, 1), (1, 2), (1_999_999, 2_000_000)]
@@ -208,7 +208,7 @@ def test_added_tokens_of_whitespace_in_much_whitespace(flags):
     ours, theirs = both(theirs.to_str())
     for text in ("     ", "a    b", "    x x   x \n\n\n", " x x x"):
         assert_same(ours.encode(text), theirs.encode(text), text)
-    # Quadratic time would be hours.
+    # Quadratic time would mean hours.
     assert len(ours.encode(" " * 4_000_000).ids) == 2_000_000
 
 
@@ -221,14 +221,14 @@ def test_many_added_tokens_that_begin_alike(name, special):
     add = "add_special_tokens" if special else "add_tokens"
     getattr(ours, add)(names)
     getattr(theirs, add)(names[:2000])
-    # Digits are tokens of the model.
+    # Single digits are already tokens of the model.
     assert ours.get_vocab_size() >= 256 + 99_990
     text = " ".join(names[:2000:7])
     assert ours.encode(text).ids == theirs.encode(text).ids
 
 
 def test_one_long_added_token_needs_no_automaton():
-    # A name of 10 MB took 515 MiB.
+    # A name of 10 MB once took 515 MiB.
     code = """
         pages = int(open("/proc/self/statm").read().split()[0])
         limit = pages * resource.getpagesize() + (200 << 20)

@@ -70,7 +70,7 @@ def test_files(kind, tmp_path: Path):
     for model in [simple, *(model_of(kind, seed) for seed in range(10))]:
         contents = tokenizers.Tokenizer(model).to_str()
         ours = hf.Tokenizer.from_str(contents).model
-        # Reading rounds scores.
+        # Reading a file rounds scores.
         model = tokenizers.Tokenizer.from_str(contents).model
         for prefix in (None, "x"):
             (tmp_path / "a").mkdir(exist_ok=True)
@@ -78,7 +78,7 @@ def test_files(kind, tmp_path: Path):
             try:
                 paths = ours.save(tmp_path / "a", prefix)
             except ValueError as error:
-                # tokenizers writes lines that neither package reads as the same tokens.
+                # `tokenizers` writes lines that neither package reads back as the same tokens.
                 assert "cannot hold the token" in str(error)
                 continue
             saved += 1
@@ -169,7 +169,7 @@ def test_random_choices(case):
         # Five standard deviations of the difference.
         most = 5 * (counts[0][way] + counts[1][way] + 10) ** 0.5
         assert abs(counts[0][way] - counts[1][way]) < most, way
-    # One text and one seed give one result, with all fields; other seeds give others.
+    # The same text and seed give the same result, with all fields; other seeds give other results.
     tokenizer = hf.Tokenizer(ours)
     found = set()
     for seed in range(40):

@@ -21,7 +21,7 @@ KINDS = sorted(MODELS)
 
 
 def assert_outcome(ours, theirs, text, note=None, **options) -> bool:
-    """Compares an encoding with every field, or the existence of an error."""
+    """Compares every field of an encoding; if theirs raises, ours must raise, too."""
     try:
         expected = theirs.encode(text, **options)
     except BaseException as error:
@@ -36,7 +36,7 @@ def assert_outcome(ours, theirs, text, note=None, **options) -> bool:
         getattr(model, name, "") for name in ("continuing_subword_prefix", "end_of_word_suffix")
     ]
     if getattr(model, "byte_fallback", False) and any(affixes):
-        # Bytes of affixes reach beyond the piece: there, their offsets are relative to the piece.
+        # Affixes extend beyond the piece, where offsets of `tokenizers` are relative to the piece.
         assert ours.encode(text, **options).tokens == expected.tokens
     else:
         assert_same(ours.encode(text, **options), expected, (text, note))
@@ -145,7 +145,7 @@ def test_versions():
 
 
 def test_templates_that_cannot_be_filled():
-    """A file is read; only a template with a missing part fails."""
+    """Reading the file works; only filling a template with a missing part fails."""
 
     def token(name):
         return {"SpecialToken": {"id": name, "type_id": 0}}
@@ -238,7 +238,7 @@ def unigram_file(rng, letters):
 
 @pytest.mark.parametrize("letters", ["xyz<>", "<unk>", "ab", "aé中", "ab▁", "a1-.,"])
 def test_the_unknown_piece_in_a_text(letters):
-    """The piece fuses with unknown characters next to it, in every walk."""
+    """The piece fuses with adjacent unknown characters, in every walk."""
     rng = seeded("unknown pieces", letters)
     parts = (
         ["<unk>"] * 4 + [*letters] * 2 + [" ", "  ", "☃", "{", ".", "\n", "é", "<unk", "unk>", "\t"]
@@ -331,7 +331,7 @@ def test_spaces_belong_to_one_token_only():
     ours, theirs = both(theirs.to_str())
     for text in ("_  ", "a  _", "  _"):
         assert_same(ours.encode(text), theirs.encode(text), text)
-    # `tokenizers` panics there.
+    # `tokenizers` panics here.
     assert ours.encode("_    a").tokens == ["_    ", "a"]
 
 

@@ -56,7 +56,7 @@ wide = types.SimpleNamespace(length=500, direction="left", pad_to_multiple_of=No
                              pad_type_id=0, pad_token="x")
 """
 
-#: By the name in the stub, a call that takes memory for texts, ids, matrices or files.
+#: By name in the stub: a call that allocates memory for texts, ids, matrices or files.
 CALLS = {
     "Pipeline.encode_to_numpy": "ours.encode_to_numpy(plain, num_threads=2)",
     "Pipeline.encode_with_offsets": "normal.encode_with_offsets(text, allowed_special='all')",

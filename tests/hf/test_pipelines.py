@@ -58,11 +58,11 @@ REFUSED = r"added_tokens\[\d\]: .* once normalized|model.merges\[\d+\]: a merge 
 
 
 def made_model(kind: str, seed: int) -> Any:
-    """Returns a model of a kind: of few letters, or of bytes or characters with some missing."""
+    """Returns a model of a kind: with few letters, or without some bytes or characters."""
     if kind in MODELS:
         return model_of(kind, seed)
     rng = seeded("pipeline", seed)
-    # The space, é, the line break and the first byte of 日 among them.
+    # The candidates include the space, é, the line break and the first byte of 日.
     lacking = "".join(rng.choices("heloĠÃ©ĊæÂa1▁é日", k=rng.randrange(5) * flip(rng)))
     unknown = rng.choice([None, "<in the vocabulary>", "<u>", "a", "he"])
     is_fused, byte_tokens = flip(rng), rng.choice([256, 256, 100, 0])
@@ -95,7 +95,7 @@ def pipeline(
 
 
 def fields_of(theirs: Any) -> list[str]:
-    """Returns the fields to compare: bytes of affixes have offsets beyond their piece there."""
+    """Returns the fields to compare: in `tokenizers`, affixes have offsets beyond their piece."""
     model = theirs.model
     affixes = ("continuing_subword_prefix", "end_of_word_suffix")
     is_beyond = getattr(model, "byte_fallback", False) and any(
@@ -110,7 +110,7 @@ def same_outcome(ours: Any, theirs: Any, *given_input: Any, **options: Any) -> A
         expected = theirs.encode(*given_input, **options)
     except BaseException as error:
         if type(error).__name__ == "PanicException":
-            # A token of spaces inside the spaces that the token before took.
+            # A token of spaces inside the spaces that belong to the token before.
             ours.encode(*given_input, **options)
             return None
         with pytest.raises(ValueError, match=r"model\.unk_"):
@@ -148,9 +148,7 @@ def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> No
     for skip in (True, False):
         assert ours.decode(ids, skip) == theirs.decode(ids, skip), text
     borders = {0, len(text), *(place for span in expected.offsets for place in span)}
-    is_apart = (
-        type(theirs.model).__name__ != "BPE"
-    )  # Unknown characters may have one offset together.
+    is_apart = type(theirs.model).__name__ != "BPE"  # Unknown characters may share one offset.
     for place in cuts(ours, text, limit):
         assert place in borders or is_apart or ours.post_processor is not None, (text, place)
 
@@ -182,7 +180,7 @@ def cuts(ours: hf.Tokenizer, text: str, limit: int) -> list[int]:
 
 
 def same_truncation(pair: Any, inputs: list[Any], cut: dict[str, Any], with_words: bool) -> None:
-    """Compares every field of long texts that are cut, and of a few parts of the overflow."""
+    """Compares every field of long truncated texts, and of a few parts of the overflow."""
     for given_input in inputs:
         outcomes: list[Any] = []
         for tokenizer in pair:
@@ -350,7 +348,7 @@ def test_real_files(name):
 
 
 def test_a_run_of_bytes_is_cut_between_characters() -> None:
-    """Unigram makes the bytes of unknown characters together, with one span in `tokenizers`."""
+    """Unigram turns a run of unknown characters into bytes with one span in `tokenizers`."""
     pieces = [("<unk>", 0.0), *((f"<0x{byte:02X}>", 0.0) for byte in range(256)), ("▁", -3.0)]
     tokenizer = hf.Tokenizer(hf.Unigram([*pieces, ("a", -2.0)], 0, True))
     text = "日本語" * 50 + " a " + "éü" * 30
@@ -391,8 +389,8 @@ def test_unknown_characters_never_become_names_in_segments(has_bytes: bool) -> N
 )
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_beginnings_that_a_normalizer_changes(normalizer: Any, is_cut: bool) -> None:
-    """Metaspace marks a beginning by its offset, which is the offset of the last of joined spaces,
-    and of removed text."""
+    """Metaspace recognizes a beginning by its offset: after joined spaces or removed text, the
+    offset of the last of these."""
     vocab = {"<unk>": 0, "_": 1, "▁": 2, "_b": 3, "b": 4, "y": 5, "_y": 6}
     theirs = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocab, "<unk>"))
     theirs.normalizer = normalizer

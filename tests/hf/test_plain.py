@@ -43,7 +43,7 @@ def pair(request):
 
 
 def encodings(pair, text, special):
-    """Encodings of ours and theirs, one by one and in a batch."""
+    """Yields our encodings and theirs, one by one and in a batch."""
     for tokenizer in pair:
         yield tokenizer.encode(text, add_special_tokens=special)
     for tokenizer in pair:

@@ -136,7 +136,7 @@ def test_rows_are_those_of_tokenizers(pair, padding, add):
             continue
         try:
             expected = theirs.encode_batch(batch, add_special_tokens=add)
-        except BaseException as error:  # their panics are not Exceptions
+        except BaseException as error:  # Their panics are not Exceptions.
             assert "stride" in str(error) or "Truncation" in str(error), error
             with pytest.raises(ValueError):
                 encoder_of(ours, truncation, padding, add).encode(batch, False)

@@ -1,4 +1,4 @@
-"""Models of SentencePiece, against the package sentencepiece."""
+"""Tests models of SentencePiece against the package sentencepiece."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_ids_offsets_and_decoded_text(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
-    """Decoding is exact even with control pieces, which have no text, between bytes."""
+    """Decoding is exact even if control pieces, which have no text, separate bytes."""
     ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
     rng = seeded("sentencepiece bytes", name)
     size = theirs.get_piece_size()
@@ -91,7 +91,7 @@ def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
                 count = rng.randrange(1, 4)
                 parts.append(stream.push(rest[:count]))
                 rest = rest[count:]
-                assert len(stream._waiting) <= 3  # The ids of one character.
+                assert len(stream._waiting) <= 3  # At most the ids of one character.
             assert "".join([*parts, stream.finish()]) == text, (ids, skips)
             cut = rng.randrange(len(ids) + 1)
             stream = ours.stream_decoder(prompt=ids[:cut], skip_special_tokens=skips)
@@ -143,7 +143,7 @@ def test_long_texts(name: str) -> None:
 
 
 def random_model(rng: random.Random, rules: bytes = b"") -> bytes:
-    """A model of few characters and long pieces, with types and scores of all kinds."""
+    """Returns a model with few characters, long pieces, and types and scores of all kinds."""
     model_type = rng.choice([1, 1, 2, 2, 2, 4])
     letters = "ab▁é"
     single = [letter for letter in letters if rng.random() < 0.9]
@@ -197,7 +197,7 @@ def test_long_runs_of_marks() -> None:
 
 
 def test_the_unknown_piece_in_a_text() -> None:
-    """Its text is ordinary, and consecutive unknown characters are one piece, across words, too."""
+    """Its text is ordinary, and consecutive unknown characters are one piece, even across words."""
     rng = seeded("unknown pieces of sentencepiece")
     parts = ["<unk>", "<unk>", "u", "n", "k", "<", ">", " ", "☃", "▁", "{", "<unk", "unk>", "uk"]
     for _ in range(120):

@@ -1,4 +1,4 @@
-"""Stream pools of tokenizer files, compared with `DecodeStream` of `tokenizers`."""
+"""Compares stream pools of tokenizer files with `DecodeStream` of `tokenizers`."""
 
 from __future__ import annotations
 

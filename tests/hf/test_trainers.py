@@ -1,4 +1,4 @@
-"""Trainers of all models, against `tokenizers` and worked examples."""
+"""Tests the trainers of all models against `tokenizers` and worked examples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text_of(counts: dict[str, int]) -> str:
 
 
 def both(model: str, **fields: Any) -> tuple[Any, Any]:
-    """Empty tokenizers of both packages that cut at whitespace."""
+    """Returns empty tokenizers of both packages that cut at whitespace."""
     made = []
     for package in (hf, tokenizers):
         models = getattr(package, "models", package)
@@ -42,7 +42,7 @@ def both(model: str, **fields: Any) -> tuple[Any, Any]:
 
 
 def trained(kind: str, text: str, options: dict[str, Any], **fields: Any) -> tuple[Any, Any]:
-    """Tokenizers of both packages, trained on a text."""
+    """Returns tokenizers of both packages, trained on a text."""
     pair = both(kind, **fields)
     name = f"{'Bpe' if kind == 'BPE' else kind}Trainer"
     for tokenizer, package in zip(pair, (hf, tokenizers)):
@@ -87,8 +87,7 @@ def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
 
 @pytest.mark.parametrize("kind", ["WordPiece", "BPE"])
 def test_affixes_are_those_of_tokenizers_where_these_are_determined(kind: str) -> None:
-    """Words may share characters: a hash table gives these their ids in `tokenizers`, and ids break
-    ties between pairs."""
+    """Words whose characters a hash table numbers in `tokenizers`, so that ties between pairs vary."""
     for number in range(150):
         random = seeded("affixes", kind, number)
         sets = random.sample(["ab", "cde", "fg/", "hij<", "kl", "mn>"], random.randint(1, 4))
@@ -116,7 +115,7 @@ def test_words_of_the_prefix_have_tokens_of_several_lengths() -> None:
 
 
 def unigram_agrees(text: str, options: dict[str, Any], runs: int) -> bool:
-    """Compares Unigram with several runs of `tokenizers`, whose sums have the order of a hash
+    """Compares Unigram with several runs of `tokenizers`, which add up in the order of a hash
     table. Returns False if the runs differ."""
     found: list[dict[str, float]] = []
     for _ in range(runs):
@@ -253,7 +252,7 @@ def test_files_of_text_are_read_as_by_tokenizers(name: str, tmp_path: Path) -> N
 
 
 def _pipelines() -> list[tuple[Any, Any]]:
-    """Tokenizers of words with pipelines that are counted in different ways."""
+    """Returns word-level tokenizers whose pipelines count words in different ways."""
     made = []
     for package in (hf, tokenizers):
         models = getattr(package, "models", package)

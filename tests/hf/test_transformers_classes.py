@@ -183,7 +183,7 @@ def test_files_whose_model_has_no_type(name, kind, tmp_path):
 
 
 def jieba(*_: object) -> None:
-    """Stands for a part written in Python."""
+    """Stands in for a component written in Python."""
 
 
 @pytest.mark.parametrize("part", ["pre_tokenizer", "decoder", "normalizer"])

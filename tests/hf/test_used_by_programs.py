@@ -1,4 +1,4 @@
-"""Calls of programs on the objects of `tokenizers`: the same on ours; and `is_ours`."""
+"""Tests calls that programs make on objects of `tokenizers`, on ours; and `is_ours`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_awaited_calls_give_the_same(both):
     pairs = list(zip(texts, reversed(texts)))
 
     def without_offsets(encodings: list[Any]) -> list[Any]:
-        # Their awaited offsets are in bytes, though documented in characters.
+        # Offsets from their async methods are in bytes, though documented in characters.
         return [{**fields(each), "offsets": None} for each in encodings]
 
     async def awaited(tokenizer: Any) -> tuple[list[Any], list[Any]]:
@@ -136,7 +136,7 @@ def test_pickles_and_copies_of_encodings_do_not_warn(both):
         encoding.words  # noqa: B018
 
 
-#: A wrong row, the error's text about the row, and the way out.
+#: A wrong row, the error's text about the row, and the advice.
 WRONG_ROWS = [
     (None, "NoneType", "leave a missing text out"),
     (float("nan"), "float", "leave a missing text out"),
@@ -150,7 +150,7 @@ WRONG_ROWS = [
 
 @pytest.mark.parametrize(("wrong", "kind", "way_out"), WRONG_ROWS)
 def test_wrong_rows_of_a_batch(both, wrong, kind, way_out):
-    """Every face names the row, the type and the way out; the exception is the peer's."""
+    """Every face names the row, the type and the remedy; the exception is the peer's."""
     ours, theirs = both
     gpt2 = bpe_engine.get_encoding("gpt2")
     message = f"row 1: text must be a str, not {kind}; .*{way_out}"

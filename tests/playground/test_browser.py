@@ -60,13 +60,13 @@ def draw(chromium: Chromium) -> Iterator[Draw]:
 
 
 def section(page: str, name: str) -> str:
-    """Returns a section of the page without the script."""
+    """Returns a section of the page, without the script."""
     return page.partition(f'<section id="{name}"')[2].partition("</section>")[0]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "qwen3"])
 def test_each_token_has_its_id(draw: Draw, name: str) -> None:
-    """Each token is one element with its id, and no two neighbors have one color."""
+    """Each token is one element with its id, and neighbors have different colors."""
     page = section(draw(encodings=[name], shown="both", text=TEXT), "tokens")
     expected = bpe_engine.get_encoding(name).encode(TEXT, disallowed_special=())
     assert [int(id) for id in re.findall(r"<small>(\d+)</small>", page)] == expected

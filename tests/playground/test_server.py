@@ -138,7 +138,7 @@ def test_requests_without_the_secret_are_refused(server: Server, method: str) ->
     ids=str,
 )
 def test_other_hosts_and_origins(server: Server, method: str, headers: dict[str, str]) -> None:
-    """A page of another origin, or another name that resolves to this machine."""
+    """Requests from a page of another origin, or for another name that resolves to this machine."""
     filled = {name: value.format(port=server.server_port) for name, value in headers.items()}
     path = f"/{server.secret}/" + ("api/steps" if method == "POST" else "")
     assert ask(server, path, method, **filled)[0] == 403
@@ -176,7 +176,7 @@ def test_other_refusals(server: Server) -> None:
     assert ask(server, f"/{secret}/api/steps", "PUT")[0] == 501
     assert ask(server, f"/{secret}/api/steps", Content_Type="text/plain")[0] == 415
     assert ask(server, f"/{secret}/api/steps", body=None, Content_Length="x")[0] == 411
-    # Refused before reading.
+    # Refused before the body is read.
     assert (
         ask(server, f"/{secret}/api/steps", body=None, Content_Length=f"{MAX_BODY + 1}")[0] == 413
     )

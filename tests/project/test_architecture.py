@@ -24,7 +24,7 @@ SOURCES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rg
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """The modules that a module imports, with `.` for its package."""
+    """Yields the modules that a module imports, with `.` for its package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -41,7 +41,7 @@ def test_python_packages(path: Path) -> None:
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Private modules and names that a module takes from others, without names that it defines."""
+    """Yields private modules and names that a module takes from others."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
@@ -69,7 +69,7 @@ def test_vocab_tools_uses_what_is_public(path: Path) -> None:
 
 
 def test_importing_the_library_needs_nothing_else() -> None:
-    """Only the top of a module counts: a function may import an optional package."""
+    """Only imports at module level count: a function may import an optional package."""
     for path in (ROOT / "bpe_engine").glob("*.py"):
         if path.name not in MAY_NEED_OPTIONAL:
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -130,7 +130,7 @@ def rust_modules(crate: str) -> dict[str, str]:
 
 
 def flattened(tree: str) -> Iterator[str]:
-    """The paths after ``use``: ``a::{b, c::{d, e}}`` has a::b, a::c::d, a::c::e."""
+    """Yields the paths after ``use``: ``a::{b, c::{d, e}}`` has a::b, a::c::d, a::c::e."""
     prefix, brace, rest = tree.partition("{")
     if not brace:
         yield tree.split(" as ")[0].strip()
@@ -147,7 +147,7 @@ def flattened(tree: str) -> Iterator[str]:
 
 
 def rust_imports(code: str, module: str, modules: Collection[str]) -> set[str]:
-    """The modules of its crate that a module uses.
+    """Returns the modules of its crate that a module uses.
 
     A name that a parent re-exports (`pub use`) counts as the parent, and so does the parent itself:
     but a child that uses `super::Name` needs its parent.
@@ -207,7 +207,7 @@ def test_no_circles_of_rust_modules(crate: str) -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The groups of modules that need each other."""
+    """Returns the groups of modules that need each other."""
 
     def reached(start: str) -> set[str]:
         found: set[str] = set()
@@ -252,8 +252,8 @@ def test_calls_that_import_are_followed(tmp_path: Path) -> None:
 
 
 def python_imports(path: Path, modules: Collection[str]) -> set[str]:
-    """The modules of its package that a module imports, also inside functions, for types, and by a
-    call of `import_module` or `__import__` with a constant name."""
+    """Returns the modules of its package that a module imports, even inside functions, for types,
+    or by a call of `import_module` or `__import__` with a constant name."""
     package = list(path.relative_to(ROOT).parent.parts)
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""Smoke tests of benchmarks/: the parts by themselves, then runs on tiny texts."""
+"""Smoke tests of benchmarks/: the parts on their own, then runs on tiny texts."""
 
 import dataclasses
 import doctest
@@ -144,7 +144,7 @@ def test_a_tokenizer_file_is_compared_with_tokenizers(tmp_path):
 
 @pytest.fixture(scope="module")
 def tiny_run(tmp_path_factory):
-    """Runs each quick kind of case on tiny corpora, with two engines at most."""
+    """Runs each quick kind of case on tiny corpora, with at most two engines."""
     needs("tiktoken", "regex", "numpy")
     folder = tmp_path_factory.mktemp("corpora")
     (folder / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")

@@ -22,7 +22,7 @@ EXTRAS = re.search(r"\[project\.optional-dependencies\]\n(.*?)\n\n", PROJECT, re
 
 
 def script(name: str) -> ModuleType:
-    """The module release/NAME.py."""
+    """Imports release/NAME.py."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "release" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

@@ -1,5 +1,5 @@
-"""Tests what differs between operating systems, as far as one of them can: names of files as Windows
-spells them, code pages, line ends, calls that only some systems have."""
+"""Tests differences between operating systems, as far as one system can: file names in Windows's
+spelling, code pages, line ends, calls that only some systems have."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ CODE_PAGE = {
 
 
 def program(folder: Path, *words: str, package: str = "bpe_engine") -> str:
-    """The output of a command, with a code page for the locale."""
+    """Returns the output of a command, with a code page for the locale."""
     done = subprocess.run(
         [sys.executable, "-m", package, *words],
         cwd=folder,
@@ -226,7 +226,7 @@ def test_files_as_windows_replaces_them(tmp_path: Path, monkeypatch: pytest.Monk
         replace(one, other)
 
     def fsync(descriptor: int) -> None:
-        modes.append(os.write(descriptor, b"") == 0)  # Fails where it was opened to read only.
+        modes.append(os.write(descriptor, b"") == 0)  # Fails if read-only.
         synced(descriptor)
 
     monkeypatch.setattr(system, "_IS_WINDOWS", True)

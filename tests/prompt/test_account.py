@@ -1,4 +1,4 @@
-"""Accounts of prompts: parts sum to the prompt's ids, comparisons find the first difference."""
+"""Tests accounts: parts sum to the prompt's ids, comparisons find the first difference."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def words(choose: random.Random) -> str:
 
 
 def conversation(choose: random.Random) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Messages with reasoning, calls and results; and tools."""
+    """Returns messages with reasoning, calls and results; and tools."""
     tools = copy.deepcopy(chats.TOOLS * choose.randrange(3))
     for number, tool in enumerate(tools):
         tool["function"] |= {"name": f"tool_{number}", "description": words(choose)}

@@ -23,7 +23,7 @@ ALL = [
 
 
 def edited(rng: random.Random, old: str) -> str:
-    """Another text: continued, cut off, changed at the end or inside, or without its start."""
+    """Returns an edited text: continued, cut off, changed, or without its start."""
     at = rng.randrange(len(old) + 1)
     return rng.choice(
         [
@@ -48,7 +48,7 @@ def check(conversation: Any, change: Change, before: list[int], expected: list[i
 
 
 def run_changes(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> None:
-    """Updates and appends, in branches."""
+    """Updates and appends at random, in branches."""
     allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
     names: dict[str, Any] = {"allowed_special": allowed, "disallowed_special": ()}
     updates = rng.choice([0.2, 0.5, 1.0])
@@ -205,7 +205,7 @@ def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -
             ]
         )
         if rng.random() < 0.2:
-            # The same text in another way: only special tokens change.
+            # The same text in different segments: only special tokens change.
             current = [untrusted(s.text) if s.kind == "text" else s for s in current]
         if rng.random() < 0.5:
             more = segments_of(rng, enc)
@@ -248,7 +248,7 @@ def test_guards_are_those_of_encode(gpt2: bpe_engine.Encoding) -> None:
     with pytest.raises(ValueError) as whole:
         gpt2.encode("Hello <|endoftext|>")
     assert str(ours.value) == str(whole.value)
-    # Nothing has changed.
+    # The conversation is unchanged.
     assert conversation.ids == ids
     assert conversation.update("Hello <|endof") == (len(ids), [])
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""Tests chat formats: rendered text, and refusals."""
+"""Tests chat formats: rendered text, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in templates equals transformers', and native methods of strings and dicts equal Python's."""
+"""Tests that JSON in templates equals transformers', and native methods equal Python's."""
 
 from __future__ import annotations
 

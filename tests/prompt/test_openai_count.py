@@ -1,4 +1,4 @@
-"""Counts of requests to OpenAI's chat API follow the rule in its cookbook."""
+"""Tests counts of requests to OpenAI's chat API against the rule in its cookbook."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_models_that_do_not_chat_are_refused() -> None:
 
 
 def changed(**changes: Any) -> list[dict[str, Any]]:
-    """Returns a tool whose only property has other entries."""
+    """Returns a tool whose only property has changed entries."""
     schema = {"type": "string", "description": "A word", **changes}
     schema = {key: value for key, value in schema.items() if value is not None}
     return [{"function": {**NOW["function"], "parameters": {"properties": {"word": schema}}}}]

@@ -38,7 +38,7 @@ segment_lists = st.lists(st.tuples(texts, st.booleans()), max_size=8)
 @given(st.sampled_from(NAMES), segment_lists)
 def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str, bool]]) -> None:
     enc = bpe_engine.get_encoding(name)
-    # U+0338 combines with the > before it: there the special token stays; see below.
+    # U+0338 combines with a preceding >, where the special token stays; see below.
     segments = [(text.replace("\u0338", ""), trust) for text, trust in segments]
     rendered = "".join(text for text, _ in segments)
     ids = enc.encode_segments(segments)
@@ -70,7 +70,7 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
 def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding) -> None:
     """Checks 4,000 prompts of each encoding, cut into segments anywhere outside of names."""
     rng = seeded("segments", enc.name)
-    # o200k_harmony has one id with two names; decoding gives the other name.
+    # o200k_harmony has an id with two names; decoding gives the other name.
     names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
     pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
     for _ in range(4000):
@@ -139,7 +139,7 @@ def test_nothing_that_normalization_makes_is_special() -> None:
             segments = [(text, trust)]
             assert not {300, 301} & set(enc.encode_segments(segments))
             assert enc.audit_segments(segments).special.count(True) == 0
-    # The check finds the name nevertheless.
+    # The check still finds the name.
     with pytest.raises(ValueError, match=r"control string '<\|K\|>'.*segments\[0\], character 2"):
         enc.encode_segments([("x <|\u212a|>", False)], on_control="raise")
     assert enc.encode_segments([("x<|\u212a|>y", False)], on_control="strip") == [120, 121]
@@ -325,7 +325,7 @@ def test_policies_see_names_across_empty_segments(gpt2: bpe_engine.Encoding, bet
     think = [untrusted("<thi"), between, untrusted("nk>")]
     with pytest.raises(ValueError, match="control string '<think>'"):
         gpt2.audit_segments(think, control=["<think>"]).assert_safe()
-    # A segment with text or ids is between them.
+    # With text or ids between the two segments.
     for apart in (trusted(" "), tokens([1]), special("<|endoftext|>")):
         some = [untrusted("<|endof"), apart, untrusted("text|>")]
         gpt2.encode_segments(some, on_control="raise")

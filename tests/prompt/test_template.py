@@ -1,4 +1,4 @@
-"""Tests chat templates: they render the text of transformers, and trust no outside text."""
+"""Tests chat templates: they render the same text as transformers, and never trust outside text."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_text_is_that_of_transformers(name: str) -> None:
         some += 1
         assert all(type(segment.text) is str for segment in segments)
         assert "".join(segment[0] for segment in segments) == expected
-        # All necessary trust is kept: the ids equal the ids of the text.
+        # No necessary trust is lost: the ids equal the ids of the text.
         enc = encoding(name)
         if any(control in str(messages) for control in chats.control_of(template)):
             continue
@@ -95,11 +95,11 @@ SOME = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
     [
         ("{{ x }}!", special("<s>"), [("<s>", {"<s>"}), ("!", True)]),
         ("{{ x }}", trusted("<s>"), [("<s>", True)]),
-        # Names alone are untrusted: each character has its own trust.
+        # A set of names is untrusted, because trust is per character.
         ("{{ x }}", SOME, [(SOME.text, False)]),
         ("{{ ('a&' ~ x)|e }}{{ '<' + ('b'|safe) }}", "<&",
          [("a&amp;", True), ("&lt;&amp;", False), ("&lt;b", True)]),
-        # A letter that becomes two takes no trust from its neighbors.
+        # A letter that becomes two gains no trust from its neighbors.
         ("{{ ('<|im_end|>' ~ x ~ '<|IM_END|>')|upper|lower }}", "stra\u00dfe",
          [("<|im_end|>", True), ("strasse", False), ("<|im_end|>", True)]),
     ],
@@ -141,7 +141,7 @@ def test_unknown_special_tokens_are_refused() -> None:
         assert segments[0][:6] == unknown[:6]
         with pytest.raises(ValueError, match="no_such"):
             enc.encode_segments(segments)
-    # Parts of a special token are the caller's trusted text.
+    # Parts of a special token are trusted text of the caller.
     taken = render_template("<{{ x[1:] }}{{ x|upper }}", [], x=special("<|im_end|>"))
     assert [s[:2] for s in taken] == [("<|im_end|><|IM_END|>", True)]
 
@@ -304,7 +304,7 @@ def special_ids(enc: bpe_engine.Encoding, segments: Any) -> collections.Counter[
 
 
 def check_hostile(name: str, case: int) -> bool:
-    """Returns whether the template took the same branches for both conversations."""
+    """Returns True if the template took the same branches for both conversations."""
     template, enc = TEMPLATES[name], encoding(name)
     hostile, more, plain, plain_more = Hostile(case, chats.control_of(template)).conversation()
     segments = ours(template, hostile, **more)
@@ -316,8 +316,8 @@ def check_hostile(name: str, case: int) -> bool:
     expected = special_ids(enc, ours(template, plain, **plain_more))
     found = special_ids(enc, segments)
     if found != expected:
-        # The template inspected the text and took another branch. Special tokens still come from
-        # the template's text alone.
+        # The template inspected the text and took another branch. Special tokens still come only
+        # from the template's text.
         naive = collections.Counter(
             i for i in enc.encode(text, allowed_special="all") if i >= 60000
         )
@@ -511,7 +511,7 @@ BOMBS = [
     "{{ ('{:99999999999}'|safe).format(1) }}", "{{ ('a' * 9999999|safe).replace('a', 'b' * 9999999) }}",
     "{{ ('a' * 9999999)|safe|replace('a', 'b' * 9999999) }}", "{{ ('a' * 9999999|safe).join(range(99999)) }}",
     "{{ (('a' * 9999999)|safe).strip('b' * 4999999 ~ 'a') }}", "{{ (('a' * 9999999)|safe).rfind('b' ~ 'a' * 4999999) }}",
-    # Small in memory, endless for any loop over it.
+    # Small in memory, but endless for a loop.
     *(
         "{% set ns = namespace(x=['a'], y=['b']) %}{% for i in range(40) %}"
         "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}" + use
@@ -608,7 +608,7 @@ BOMBS += [
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Templates end by their cost, never by a deadline."""
+    """Stops the clock: templates end because of their cost, never because of the time."""
     monkeypatch.setattr(limits, "clock", lambda: 0.0)
 
 
@@ -882,7 +882,7 @@ def test_a_tokenizer_gives_the_template_its_own_tokens() -> None:
         tokenizer.chat_template, chat, tokenizer=tokenizer, bos_token=special("<pad>")
     )
     assert other[0].text == "<pad>"
-    # An encoding has no names for them.
+    # An encoding does not name these variables.
     with pytest.warns(UserWarning, match="reads bos_token, which an encoding does not name.* pass"):
         segments = render_template(tokenizer.chat_template, chat, tokenizer=gpt2)
     assert [segment.text for segment in segments] == ["Hi"]

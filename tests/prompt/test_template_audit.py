@@ -1,4 +1,4 @@
-"""`audit_template` and `bpe-engine audit`: fields that forge control tokens; segments never do."""
+"""Tests `audit_template` and its command: fields forge control tokens, segments never do."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def qwen() -> bpe_engine.Encoding:
 
 
 def tricks(audit: TemplateAudit, field: str) -> set[str]:
-    """The tricks that forge a token from a field in a prompt of one text."""
+    """Returns the tricks that forge a token from a field in a prompt of one text."""
     (tried,) = [tried for tried in audit.fields if tried.name == field]
     return set(tried.naive)
 
 
 def json_tokenizer(names: list[dict[str, object]], normalizer: object) -> hf.Tokenizer:
-    """A tokenizer file of single bytes with these added tokens."""
+    """Returns a tokenizer file of single bytes with these added tokens."""
     added = [{"id": 300 + place, **name} for place, name in enumerate(names)]
     vocab = {text_of(bytes([byte])): byte for byte in range(256)}
     step = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
@@ -155,7 +155,7 @@ def test_every_field(qwen: bpe_engine.Encoding) -> None:
 def test_segments_that_are_trusted_by_mistake_are_found(
     qwen: bpe_engine.Encoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The audit fails if segments lose their trust: it checks them instead of assuming it."""
+    """The audit fails if segments are trusted by mistake, because it checks them."""
     real = ChatTemplate.render
 
     def render(self: ChatTemplate, *args: object, **variables: object) -> list[Segment]:

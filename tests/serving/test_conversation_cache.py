@@ -1,4 +1,4 @@
-"""`ConversationCache`: the ids of encoding the whole, in bounded memory and linear work."""
+"""Tests `ConversationCache`: the ids of the whole prompt, in bounded memory and linear work."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ ALL: dict[str, Callable[[], Any]] = {**ENCODINGS, **FILES}
 
 
 def whole(tokenizer: Any) -> Callable[[str], list[int]]:
-    """Encodes a text as a whole, with all special tokens."""
+    """Returns a function that encodes a text as a whole, with all special tokens."""
     if isinstance(tokenizer, bpe_engine.Encoding):
         return lambda text: tokenizer.encode(text, allowed_special="all")
     return lambda text: tokenizer.encode(repaired(text), add_special_tokens=False).ids
 
 
 def varied(rng: random.Random, pool: list[Any], new: Callable[[int], Any]) -> Any:
-    """Another prompt: usually an earlier one continued, cut or changed."""
+    """Returns another prompt: usually an earlier prompt continued, cut or changed."""
     old = rng.choice(pool) if pool and rng.random() < 0.85 else new(40)
     at = rng.randrange(len(old) + 1)
     made = rng.choice(

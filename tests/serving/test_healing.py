@@ -86,7 +86,7 @@ def test_wrong_scores(shape: tuple[int, ...]):
 
 
 def test_rows_that_go_on_and_rows_that_change_places():
-    """The state that rows keep covers all of their ids."""
+    """The state that each row keeps covers all of the row's ids."""
     prompts = [GPT2.heal("say hello wor"), GPT2.heal("say hello 'straw")]
     processor = HealingLogitsProcessor(prompts, prompt_length=2)
     rng, rows, scores = seeded("rows"), [[]] * 6, tensor(np.zeros((6, 50257), np.float32))

@@ -1,4 +1,4 @@
-"""Tokenizers for servers: chat templates rendered to segments, copies, and the same ids."""
+"""Tests tokenizers for servers: chat templates rendered to segments, copies, and the same ids."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_copies_are_served_alike(pair: tuple[Any, Any], again: Any) -> None:
     other = again(ours)
     assert other is not ours and is_served(other) and type(other) is type(ours)
     assert ids_of(other, HOSTILE) == ids_of(ours, HOSTILE)
-    # vLLM puts a class around the tokenizer, and copies it deeply.
+    # vLLM wraps the class of the tokenizer, and makes deep copies.
     other.__class__ = type("Cached", (type(other),), {"mark": 1})
     deeper = copy.deepcopy(other)
     assert deeper.mark == 1 and ids_of(deeper, HOSTILE) == ids_of(ours, HOSTILE)
@@ -123,7 +123,7 @@ def test_tokens_added_to_a_copy_count_there(pair: tuple[Any, Any]) -> None:
 
 
 def test_a_token_that_becomes_special_in_a_copy(pair: tuple[Any, Any]) -> None:
-    """The number of tokens stays; the text of a template changes."""
+    """The number of tokens stays the same, but the text of a template changes."""
     ours, _ = pair
     other = copy.deepcopy(ours)
     template = "user{{ messages[0].content }}hello"

@@ -1,4 +1,4 @@
-"""The plug-in for SGLang, with a stand-in that records the hooks, and with the real package."""
+"""Tests the plug-in for SGLang, with a stand-in that records hooks and the real package."""
 
 from __future__ import annotations
 

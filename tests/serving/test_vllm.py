@@ -1,4 +1,4 @@
-"""The plug-in for vLLM, with a stand-in that records the calls, and with the real package."""
+"""Tests the plug-in for vLLM with a stand-in that records the calls, and with the real package."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def registered(server: SimpleNamespace) -> tuple[Any, Any]:
-    """The classes that the registries find for our mode."""
+    """Returns the classes that the registries find for our mode."""
     from bpe_engine.serving.vllm import MODE, register
 
     register()
@@ -44,7 +44,7 @@ def registered(server: SimpleNamespace) -> tuple[Any, Any]:
 
 
 def serve(server: SimpleNamespace, name: str) -> tuple[Any, Any]:
-    """The tokenizer and the renderer for a model, as vLLM makes them."""
+    """Returns the tokenizer and the renderer for a model, created as in vLLM."""
     tokenizer_class, renderer_class = registered(server)
     tokenizer = tokenizer_class.from_pretrained(name, truncation_side="left")
     return tokenizer, renderer_class(vllm_config(name), tokenizer)
@@ -128,7 +128,7 @@ def test_prompts_are_ids_with_their_text(server: SimpleNamespace, tmp_path: Path
 
 
 def test_prompts_of_ids_alone(server: SimpleNamespace, tmp_path: Path) -> None:
-    """Without ``tokenize=False`` vLLM's renderer gives ids only, and adds nothing."""
+    """Without ``tokenize=False``, vLLM's renderer returns only ids, and adds nothing."""
     tokenizer, renderer = serve(server, write_folder(tmp_path / "model"))
     plain = HfRenderer(renderer.config, tokenizer)
     params = SimpleNamespace(add_special_tokens=True)

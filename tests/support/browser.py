@@ -1,4 +1,4 @@
-"""Opens pages in Chromium, without a window."""
+"""Opens pages in headless Chromium."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ document.body.append(Object.assign(document.createElement("pre"), { textContent:
 
 
 def seen_in_browser(page: str, probe: str, folder: Path, width: int) -> dict[str, Any]:
-    """Results of a script in the object `seen`; `window.problems` has the errors of the page."""
+    """Returns the object `seen` of a script; `window.problems` has the page's errors."""
     probed = folder / "probed.html"
     script = f"<script>\nconst seen = {{ errors: window.problems }};{probe}{_AFTER}"
     page = page.replace("<body>", f"<body>{_BEFORE}").replace("</body>", f"{script}</body>")

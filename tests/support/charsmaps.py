@@ -13,7 +13,7 @@ HAS_LEAF = 1 << 8
 
 
 def charsmap(rules: Mapping[str, str]) -> bytes:
-    """Returns the charsmap that replaces the keys by the values."""
+    """Returns the charsmap that replaces keys with values."""
     blob, values = b"", {}
     for key, new in rules.items():
         values[key.encode()] = len(blob)
@@ -24,7 +24,7 @@ def charsmap(rules: Mapping[str, str]) -> bytes:
 
 def _double_array(values: Mapping[bytes, int]) -> list[int]:
     """Returns the units of a double array: each node has the lowest free index for its children. A
-    shared index would lead to the texts of other nodes, too."""
+    shared index would also lead to the texts of other nodes."""
     units = {0: 0}
     bases = set[int]()
     nodes: list[Node] = [(0, b"")]

@@ -1,6 +1,6 @@
 """Conversations and chat templates shared by the tests of prompts.
 
-The templates are the project's own, in the documented shapes of models; the templates of models are
+The templates are the project's own, in the documented formats of models; models' own templates are
 read from `../shared`, if it exists.
 """
 
@@ -40,7 +40,7 @@ TOOLS: list[dict[str, Any]] = [
 
 
 def call(arguments: Any) -> dict[str, Any]:
-    """An assistant's message that calls the tool."""
+    """Returns an assistant's message that calls the tool."""
     function = {"name": "get_weather", "arguments": arguments}
     calls = [{"id": "abcdefghi", "type": "function", "function": function}]
     return {"role": "assistant", "content": "", "tool_calls": calls}
@@ -238,7 +238,7 @@ CONTROL = [
 
 
 def templates() -> dict[str, str]:
-    """The project's own templates, and those in `../shared`."""
+    """Returns the project's own templates, and the templates in `../shared`."""
     shared = {path.stem: path.read_text() for path in sorted(SHARED.glob("*.jinja"))}
     return {**TEMPLATES, **shared}
 
@@ -251,13 +251,13 @@ _CONTROL = re.compile(
 
 
 def control_of(template: str) -> list[str]:
-    """The control tokens of a template, and the control tokens of any template."""
+    """Returns the control tokens of a template, and those common to all templates."""
     return sorted({*_CONTROL.findall(template), *CONTROL, "</s>", "<pad>"})
 
 
 @functools.cache
 def encoding_of(template: str, size: int) -> bpe_engine.Encoding:
-    """An encoding with the first tokens of r50k_base, and a template's control tokens from 60000 on."""
+    """Returns an encoding with r50k_base's first tokens, and a template's control tokens."""
     return bpe_engine.Encoding(
         f"test {size}",
         pat_str=bpe_engine.get_encoding("cl100k_base").pattern,
@@ -267,7 +267,7 @@ def encoding_of(template: str, size: int) -> bpe_engine.Encoding:
 
 
 def rendered(template: str, messages: Any, **variables: Any) -> str:
-    """The prompt of transformers."""
+    """Returns the prompt of transformers."""
     module = pytest.importorskip("transformers.utils.chat_template_utils")
     conversation = [dict(message) for message in messages]
     texts, _ = module.render_jinja_template([conversation], chat_template=template, **variables)
@@ -275,7 +275,7 @@ def rendered(template: str, messages: Any, **variables: Any) -> str:
 
 
 def skip_if_older(name: str) -> None:
-    """Skips the template that counts the keys of messages if transformers adds no key (5.20)."""
+    """Skips the template that counts the keys of messages if transformers is older than 5.20."""
     module = pytest.importorskip("transformers.utils.chat_template_utils")
     if name == "odd" and not hasattr(module, "_REASONING_FIELDS"):
         pytest.skip("this transformers knows one name of reasoning")

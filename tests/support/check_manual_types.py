@@ -25,7 +25,7 @@ def module_of(page: Page) -> str:
 
 
 def main() -> int:
-    """Returns pyright's status."""
+    """Runs pyright, and returns its exit status."""
     with tempfile.TemporaryDirectory() as folder:
         for page in manual():
             if module := module_of(page):

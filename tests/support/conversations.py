@@ -1,4 +1,4 @@
-"""Encodings and texts for which earlier ids are hard to keep."""
+"""Encodings and texts in which later text often changes earlier ids."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ BATCHES: list[dict[str, Any]] = [
 
 
 def write(path: Path, **files: Any) -> Path:
-    """A folder with these files; `__` in a name is a dot."""
+    """Writes a folder with these files; `__` in a name stands for a dot."""
     path.mkdir(exist_ok=True)
     for name, contents in files.items():
         text = contents if isinstance(contents, str) else json.dumps(contents)
@@ -44,7 +44,7 @@ def write(path: Path, **files: Any) -> Path:
 
 
 def plain(result: Any) -> dict[str, Any]:
-    """The fields of a result, as lists."""
+    """Returns the fields of a result, as lists."""
     return {
         name: value.tolist() if hasattr(value, "tolist") else value
         for name, value in result.items()
@@ -62,7 +62,7 @@ def same_outcome(ours: Any, theirs: Any, *args: Any, **options: Any) -> None:
 
 
 def same(ours: Any, theirs: Any) -> None:
-    """All calls that compare the two classes."""
+    """Makes all calls that compare the two classes."""
     for name in (
         "model_input_names", "padding_side", "truncation_side", "special_tokens_map", "pad_token_id",
         "all_special_tokens", "all_special_ids", "vocab_size", "model_max_length", "mask_token",

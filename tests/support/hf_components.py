@@ -45,7 +45,7 @@ def model(
     over_characters: bool = False,
     byte_tokens: int = 0,
 ) -> models.BPE:
-    """Merges of any two tokens, several for one token, and unreachable merges.
+    """Returns a BPE model, with several merges for one token, and unreachable merges.
 
     The characters `lacking` are not tokens. A vocabulary over characters has tokens for the last
     `byte_tokens` bytes.
@@ -216,8 +216,8 @@ def chain(kind: str, rng: random.Random, depth: int = 0) -> dict[str, Any]:
 
 
 def chains(kind: str) -> Any:
-    """The strategy of an optional component. Hypothesis chooses only a seed, since its lists are
-    nearly all short and alike."""
+    """The strategy of an optional component. Hypothesis chooses only a seed, because its lists are
+    mostly short and similar."""
 
     def made(seed: int) -> Any:
         rng = seeded(kind, seed)

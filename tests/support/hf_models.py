@@ -60,7 +60,7 @@ def word_piece(rng: random.Random) -> models.WordPiece:
 
 
 def unigram(rng: random.Random) -> models.Unigram:
-    """Unigram: pieces may repeat, and stand for bytes; the unknown token may be missing."""
+    """Returns a Unigram model, in which pieces may repeat, and the unknown token may be missing."""
     tokens = words(rng) + ["<unk>", "</s>"]
     tokens += [some for some in tokens if rng.random() < 0.05]
     has_bytes = rng.random() < 0.4
@@ -74,7 +74,7 @@ def unigram(rng: random.Random) -> models.Unigram:
 
 
 def bpe(rng: random.Random) -> models.BPE:
-    """BPE: prefixes, suffixes, an unknown token, tokens for bytes, and merges of any two tokens."""
+    """Returns a BPE model: affixes, an unknown token, byte tokens, merges of any two tokens."""
     prefix, suffix = rng.choice([None, "", *PREFIXES[:5]]), rng.choice([None, "", "</w>", "▁", "b"])
     letters = sorted(set(LETTERS))
     forms = [
@@ -123,6 +123,6 @@ def model_of(kind: str, seed: int) -> Any:
 
 
 def text_of(rng: random.Random) -> str:
-    """Returns a text of these letters, names of tokens and some others."""
+    """Returns a text of these letters, names of tokens and some other characters."""
     parts = [*LETTERS, " ", " ", "x", "X", "\n", "</s>", "<0xE6>", "[UNK]", "<unk>", "\U0001f601"]
     return "".join(rng.choices(parts, k=rng.choice([0, 3, 8, 30, 120])))

@@ -40,7 +40,7 @@ TEXTS = [
 
 
 def tokenizer_path(name: str) -> str:
-    """The path of a real file; skips where it is missing."""
+    """Returns the path of a real file; skips the test if the file is missing."""
     path = SHARED / "tokenizers" / f"{name}.json"
     if not path.exists():
         pytest.skip(f"{path} is missing")
@@ -48,19 +48,19 @@ def tokenizer_path(name: str) -> str:
 
 
 def both(source: str) -> tuple[Any, Any]:
-    """Our tokenizer and theirs with the contents of a file."""
+    """Returns our tokenizer and theirs for the contents of a file."""
     return hf.Tokenizer.from_str(source), tokenizers.Tokenizer.from_str(source)
 
 
 def fields(encoding: Any) -> dict[str, Any]:
-    """Compares every field, also of the overflow."""
+    """Returns every field to compare, including the overflow's."""
     values = {name: getattr(encoding, name) for name in FIELDS}
     values["overflowing"] = [fields(part) for part in encoding.overflowing]
     return values
 
 
 def assert_same(ours: Any, theirs: Any, note: object = None) -> None:
-    """Compares field by field: ids before details."""
+    """Compares field by field, ids before details."""
     assert ours.ids == theirs.ids, note
     a, b = fields(ours), fields(theirs)
     if a != b:
@@ -79,7 +79,7 @@ def outcome(call: Any) -> tuple[str, Any]:
 
 
 def texts_with_added(path: str) -> list[str]:
-    """Texts made of added tokens and parts of them."""
+    """Returns texts made of added tokens and parts of added tokens."""
     with open(path, encoding="utf-8") as file:
         contents = [token["content"] for token in json.load(file)["added_tokens"]]
     step = max(1, len(contents) // 40)

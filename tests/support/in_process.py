@@ -44,14 +44,14 @@ def call(
 
 @contextlib.contextmanager
 def _stream(number: int, file: BinaryIO) -> Iterator[None]:
-    """Makes a file a standard stream: Python's object, and the file descriptor."""
+    """Makes a file a standard stream, for Python's object and the file descriptor."""
     name = ("stdin", "stdout", "stderr")[number]
     python, kept = getattr(sys, name), os.dup(number)
     os.dup2(file.fileno(), number)
     errors = "backslashreplace" if name == "stderr" else "strict"
     mode = "w" if number else "r"
     try:
-        # As Python opens it at the start in a UTF-8 locale.
+        # As Python opens the stream at startup in a UTF-8 locale.
         with open(number, mode, encoding="utf-8", errors=errors, closefd=False) as stream:
             setattr(sys, name, stream)
             yield

@@ -1,6 +1,7 @@
 """Kinds of tokenizers, each with an oracle, and texts for them.
 
-A new kind of file is one more line of `FILES`. `tests/frontend/test_matrix.py` tries every ability on each.
+A new kind of file is a line of `FILES`. `tests/frontend/test_matrix.py` tries every ability on
+each.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def characters_file(**parts: Any) -> str:
 
 
 def words_file(kind: str, **parts: Any) -> str:
-    """A file whose model takes words: WordPiece, WordLevel, or BPE with a suffix."""
+    """Returns a file whose model encodes words: WordPiece, WordLevel, or BPE with a suffix."""
     letters = sorted(set("".join(WORDS)) | set("ab,."))
     if kind == "BPE":
         ends = [letter + "</w>" for letter in letters]
@@ -174,7 +175,7 @@ def encoding_case(encoding: bpe_engine.Encoding, make: Callable[[Any], Any], all
 
 
 def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
-    """A model of SentencePiece; skips without the package."""
+    """Returns a case for a model of SentencePiece; skips the test without the package."""
     import sentencepiece_oracle as package
 
     contents = package.model_bytes(name)

@@ -10,7 +10,7 @@ import unicodedata
 import tiktoken
 from tiktoken_ext import openai_public
 
-# The encodings of the package without the later generations of Qwen: those have qwen's ranks and
+# The encodings of the package, without the later generations of Qwen, which have qwen's ranks and
 # pattern, and test_qwen compares their special tokens with tiktoken and tokenizers.
 ENCODINGS = [*openai_public.ENCODING_CONSTRUCTORS, "qwen"]
 
@@ -38,7 +38,7 @@ def _load(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
 
 @functools.cache
 def oracle(name: str) -> tiktoken.Encoding:
-    """Returns tiktoken's encoding of a name."""
+    """Returns tiktoken's encoding with this name."""
     if name == "qwen":
         special = {text: 151_643 + i for i, text in enumerate(QWEN_SPECIAL)}
         return tiktoken.Encoding(

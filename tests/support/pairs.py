@@ -36,11 +36,11 @@ def pair(name: str) -> Pair:
 
 @functools.cache
 def some_ids(name: str) -> st.SearchStrategy[list[int]]:
-    """Ids of texts, interspersed with single bytes that break characters."""
+    """Generates ids of texts, interspersed with single bytes that break characters."""
     ours = pair(name).ours
     single = [ours.encode_single_token(bytes([byte])) for byte in range(128, 256)]
     whole = texts.map(lambda text: ours.encode(text, allowed_special="all"))
-    # The UTF-8 form of a surrogate, whole and in parts.
+    # The UTF-8 of a surrogate, whole and in parts.
     surrogates = st.sampled_from([b"\xed\xa0\x80", b"\xed\xb0", b"\xed", b"\xf0\x9f\x98", b"\xe2"])
     parts = st.one_of(
         whole,

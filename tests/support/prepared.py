@@ -1,6 +1,6 @@
 """Starts a process that prepares once, and forks a child for each program.
 
-Each program runs in a new process after the preparation alone; its effects on that process reach no
+Each program runs in a new process that has only run the preparation, so programs cannot affect each
 other.
 """
 

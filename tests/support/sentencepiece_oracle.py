@@ -83,7 +83,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 class Piece(NamedTuple):
-    """A token, with its bytes of the text."""
+    """A token, with its byte range in the text."""
 
     text: str
     id: int
@@ -92,7 +92,7 @@ class Piece(NamedTuple):
 
 
 def random_text(rng: random.Random, most: int = 14) -> str:
-    """Returns a text of words and oddities."""
+    """Returns a text made of words and special cases."""
     parts = []
     for _ in range(rng.randrange(most)):
         part = rng.choice(WORDS if rng.random() < 0.6 else ODD)
@@ -129,7 +129,7 @@ T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 
 
 def write_class(path: Path, name: str | None, file: str, options: Any, config: Any) -> Path:
-    """Writes a folder with a model that a class of transformers renumbers."""
+    """Writes a folder with a model whose ids a class of transformers changes."""
     path.mkdir(exist_ok=True)
     (path / file).write_bytes(trained(WORDS, ("pieces of classes",), vocab_size=150, **options))
     text = json.dumps({"tokenizer_class": name, **config})

@@ -63,7 +63,7 @@ def _module(monkeypatch: Any, name: str, **names: Any) -> ModuleType:
 
 
 def _forget(monkeypatch: Any, package: str) -> None:
-    """Forgets the plug-in, so that the test imports it anew with the stand-in."""
+    """Unloads the plug-in, so that the test imports it again with the stand-in."""
     for name in [name for name in sys.modules if name.startswith(package)]:
         monkeypatch.delitem(sys.modules, name)
 
@@ -144,7 +144,7 @@ def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> Si
     loaded: list[tuple[str, dict[str, Any]]] = []
 
     def cached(tokenizer: Any) -> Any:
-        """Like `vllm.tokenizers.hf.get_cached_tokenizer`: a class that keeps the vocabulary."""
+        """Caches the vocabulary in a class, like `vllm.tokenizers.hf.get_cached_tokenizer`."""
         import copy
 
         other = copy.copy(tokenizer)
@@ -211,7 +211,7 @@ def vllm_config(name: str) -> Any:
 
 
 class HookType(enum.Enum):
-    """Time at which a hook runs."""
+    """When a hook runs."""
 
     BEFORE = "before"
     AFTER = "after"

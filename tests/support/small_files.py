@@ -15,13 +15,13 @@ SPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "
 
 
 def added_token(id: int, content: str, **flags: bool) -> dict[str, Any]:
-    """A special token without flags, or with these flags."""
+    """Returns a special token, with these flags only."""
     no = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     return {"id": id, "content": content, **no, "special": True, **flags}
 
 
 def byte_level_file(added: dict[str, Any] | None = None, **parts: Any) -> dict[str, Any]:
-    """A byte-level file with the special token <|end|>, id 262, whose flags are `added`."""
+    """Returns a byte-level file with the special token <|end|>, id 262, with the flags `added`."""
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
     vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in MERGES)])}
     return {
@@ -35,7 +35,7 @@ def byte_level_file(added: dict[str, Any] | None = None, **parts: Any) -> dict[s
 
 
 def unigram_file() -> dict[str, Any]:
-    """A Unigram file whose model makes the special token </s>, id 1, of these letters."""
+    """Returns a Unigram file whose model encodes the letters </s> as the special token, id 1."""
     pieces = [
         ("<unk>", 0.0),
         ("</s>", 5.0),
@@ -51,7 +51,7 @@ def unigram_file() -> dict[str, Any]:
 
 
 def character_file() -> dict[str, Any]:
-    """A file over characters, with the special token <end>, id 7: it cannot become an encoding."""
+    """Returns a file over characters, with the special token <end>, id 7, that has no ranks."""
     vocab = ["<unk>", "▁", "a", "b", "▁a", "ab", "▁ab"]
     return {
         "added_tokens": [added_token(7, "<end>")],

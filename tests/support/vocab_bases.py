@@ -34,7 +34,7 @@ word_lists = st.dictionaries(letters, st.integers(1, 5), min_size=1, max_size=10
 
 @st.composite
 def trained_bases(draw: st.DrawFn) -> dict[bytes, int]:
-    """Single bytes and the first merges of another word list: a base made by training."""
+    """Generates a base made by training: single bytes and the first merges of another word list."""
     ranks = dict(BYTES)
     merges = vocab_oracle.learn(draw(word_lists), BYTES)
     for left, right in merges[: draw(st.integers(0, 10))]:
@@ -44,7 +44,7 @@ def trained_bases(draw: st.DrawFn) -> dict[bytes, int]:
 
 @st.composite
 def random_bases(draw: st.DrawFn) -> dict[bytes, int]:
-    """Single bytes and any tokens, most of them unreachable by merging."""
+    """Generates a base of single bytes and arbitrary tokens, most of them unreachable."""
     ranks = dict(BYTES)
     for text in draw(st.lists(letters, max_size=6)):
         token = text.encode()[draw(st.integers(0, 2)) :][: draw(st.integers(2, 6))]

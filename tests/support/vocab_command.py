@@ -30,7 +30,7 @@ def run(
 
 
 def listed(folder: Path, *lines: str) -> Path:
-    """A word list with these lines."""
+    """Writes a word list with these lines."""
     path = folder / "list.txt"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path

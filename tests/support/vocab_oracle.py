@@ -1,7 +1,7 @@
 """Extends a vocabulary in plain Python, counting anew after every merge.
 
-The slow twin of ``vocab_tools``: gives the answers of Qwen's add_merges.py, defects included. The
-tests and the benchmark compare with it.
+A slow reference for ``vocab_tools``, with the results of Qwen's add_merges.py, including defects.
+The tests and the benchmark compare with it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def join_everywhere(pieces: Pieces, pair: PairOfPieces) -> Pieces:
 
 
 def apply_ranks(word: bytes, ranks: Mapping[bytes, int]) -> Pieces:
-    """The pieces of a word after the merges of a vocabulary."""
+    """Returns the pieces of a word after the merges of a vocabulary."""
     pieces = tuple(word[i : i + 1] for i in range(len(word)))
     while True:
         known = [pair for pair in zip(pieces, pieces[1:]) if pair[0] + pair[1] in ranks]
@@ -44,7 +44,7 @@ def apply_ranks(word: bytes, ranks: Mapping[bytes, int]) -> Pieces:
 
 
 def learn(words: Mapping[str, int], ranks: Mapping[bytes, int]) -> list[PairOfPieces]:
-    """The merges that make every word one piece, in the order of learning."""
+    """Returns the merges that make every word one piece, in the order of learning."""
     open_words = [(apply_ranks(word.encode(), ranks), count) for word, count in words.items()]
     merges: list[PairOfPieces] = []
     while True:
@@ -68,7 +68,7 @@ def learn(words: Mapping[str, int], ranks: Mapping[bytes, int]) -> list[PairOfPi
 
 
 def read_words(text: str) -> dict[str, int]:
-    """Words and frequencies, without words that the pre-tokenizer would split."""
+    """Returns words and frequencies, without words that the pre-tokenizer would split."""
     words: dict[str, int] = {}
     for line in text.splitlines():
         if not line.strip():
@@ -97,6 +97,6 @@ def extra_file(words: Mapping[str, int], ranks: Mapping[bytes, int], start_id: i
 
 
 def dump(ids: Mapping[bytes, int]) -> bytes:
-    """A rank file."""
+    """Returns a rank file."""
     rows: Sequence[tuple[bytes, int]] = sorted(ids.items(), key=lambda row: row[1])
     return b"".join(base64.b64encode(token) + b" %d\n" % number for token, number in rows)

@@ -1,4 +1,4 @@
-"""Counts the work of a call, for tests of linear time: no clock, the same on every machine."""
+"""Counts the work of a call, for tests of linear time: without a clock, equal on every machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from bpe_engine import _core
 def work(call: Callable[[], object]) -> int:
     """Counts the work of ``call`` on this thread.
 
-    The work is the work that native code reports (bytes of text or equivalents: the budget for its
-    checks for Ctrl-C), and the executed lines of Python. Unreported native work, such as a method
-    of ``str``, does not count: make the input so large that only linear code ends within pytest's
-    time limit.
+    Work is what native code reports (bytes of text or the equivalent, the budget between checks for
+    Ctrl-C), plus the executed lines of Python. Unreported native work, such as a method of ``str``,
+    does not count: make the input so large that only linear code ends within pytest's time limit.
     """
     lines = 0
 

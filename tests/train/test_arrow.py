@@ -27,7 +27,7 @@ def rows(count: int) -> list[str | None]:
 
 
 def whole(texts: list[str | None], folder: Path) -> dict[bytes, int]:
-    """The vocabulary that one process learns."""
+    """Returns the vocabulary that one process learns."""
     path = folder / "whole.parquet"
     arrow.parquet.write_table(arrow.table({"text": texts}), path)
     return train_vocabulary(
@@ -55,7 +55,7 @@ def test_a_table_is_counted(tmp_path: Path) -> None:
 
 
 def test_batches_as_spark_gives_them(tmp_path: Path) -> None:
-    """`mapInArrow` passes and takes an iterator of record batches."""
+    """`mapInArrow` passes and expects an iterator of record batches."""
     texts = rows(300)
     count = functools.partial(count_pieces, pattern="gpt2", special_tokens=["<|end|>"])
 

@@ -99,7 +99,7 @@ def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_folders_of_counts(corpus: Path, tmp_path: Path) -> None:
-    """Reads counts as Spark writes them; in balance, each file is a separate corpus."""
+    """Reads counts as written by Spark; with balance, each file is a separate corpus."""
     pytest.importorskip("pyarrow")
     text = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
     options = ["--vocab-size", 320, "--pattern", "gpt2", "-q", "-o", "-"]

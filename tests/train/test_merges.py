@@ -16,7 +16,7 @@ from bpe_engine.vocabulary import PieceCounts, train_bpe
 
 BASE = [bytes([byte]) for byte in byte_level.ORDER]
 
-#: Few letters, so that pairs overlap and tokens are made in several ways.
+#: Few letters, so that pairs overlap and tokens arise in several ways.
 pieces = st.sampled_from([b"a", b"ab", b"abc", b"ab\xc3\xa9"]).flatmap(
     lambda letters: st.lists(st.sampled_from(list(letters)), min_size=1, max_size=12).map(bytes)
 )
@@ -64,7 +64,7 @@ def merges_of_tokenizers(
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Split("\n", "removed")
-    # The oracle's limit is one more than the longest token.
+    # The limit of `tokenizers` is exclusive: one more than the longest token.
     limit = {} if max_length is None else {"max_token_length": max_length + 1}
     trainer = trainers.BpeTrainer(
         vocab_size=size,
@@ -110,7 +110,7 @@ def test_like_tokenizers_at_length(part: int) -> None:
 
 
 def test_long_pieces_take_linear_time() -> None:
-    """A piece of two million bytes, which every merge touches."""
+    """A piece of two million bytes, every part of which merges."""
     chooser = seeded("long piece")
     piece = bytes(chooser.choices(b"abcdefghij", k=2_000_000))
     assert len(learned({piece: 1}, 256 + 2000)) == 2000

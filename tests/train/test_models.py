@@ -1,4 +1,4 @@
-"""Tokenizers of every model from `vocab-tools train --model`, as other packages read them."""
+"""Tests tokenizers of every model from `vocab-tools train --model`, as read by other packages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check_with_sentencepiece(trained: Any, path: Path, lines: list[str]) -> None
     for text, ids in zip(lines, theirs.encode(lines)):
         assert ours.encode(text).ids == ids, text
         made = trained.tokenizer.encode(text, add_special_tokens=False).ids
-        # An added token of a tokenizer.json begins a new text.
+        # In a tokenizer.json, a new text begins after an added token.
         if made != ids and "<sep>" not in text:
             scores = [sum(map(theirs.get_score, row)) for row in (made, ids)]
             assert scores[0] == pytest.approx(scores[1], abs=NEARLY), text
@@ -117,7 +117,7 @@ def test_sentencepiece_gives_our_ids_of_many_texts(
 
 
 def normalized_by(package: Any, **model: Any) -> Any:
-    """A function that only normalizes text by a model's rules."""
+    """Returns a function that only normalizes text by a model's rules."""
     flags = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
     return package.SentencePieceNormalizer(**model, **dict.fromkeys(flags, False)).normalize
 

@@ -30,8 +30,8 @@ def words_of(token: bytes) -> int:
 
 
 def test_superwords(english: Path) -> None:
-    """Before the transition no token crosses a word boundary; after it some do, and none crosses a
-    line or has too many words; the text has fewer tokens."""
+    """Before the transition no token crosses a word boundary; afterwards some do, but none crosses
+    a line or has too many words; the text has fewer tokens."""
     plain = train_vocabulary(english, 340)
     result = train_vocabulary(english, 340, TrainOptions(superwords_from=280))
     assert list(result.ranks)[:280] == list(plain.ranks)[:280]
@@ -72,7 +72,7 @@ def test_lines_need_text(english: Path) -> None:
 
 
 def corpora(folder: Path) -> list[list[Path]]:
-    """A large corpus, a small one, and one with other letters."""
+    """A large corpus, a small corpus, and a corpus with other letters."""
     chooser = seeded("balance")
     found = []
     for name, letters, lines in [("a", "abcde", 200), ("b", "vwxyz", 30), ("c", "猫犬鳥魚", 30)]:
@@ -84,7 +84,7 @@ def corpora(folder: Path) -> list[list[Path]]:
 
 
 def tokens_of(text: bytes, merges: list[tuple[bytes, bytes]]) -> int:
-    """Number of tokens of a text after merges, one by one."""
+    """Returns the number of tokens of a text after applying merges one by one."""
     tokens = [text[place : place + 1] for place in range(len(text))]
     for left, right in merges:
         place = 0

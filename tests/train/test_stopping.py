@@ -36,7 +36,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 class Interrupting:
-    """Counts that press Ctrl-C at the nth call of a method."""
+    """A wrapper of counts that presses Ctrl-C at the nth call of a method."""
 
     def __init__(self, pieces: Any, method: str, call: int, calls: list[str]) -> None:
         self.pieces, self.method, self.left, self.calls = pieces, method, call, calls
@@ -71,7 +71,7 @@ def test_ctrl_c_while_counting_leaves_no_file(
     )
     with pytest.raises(KeyboardInterrupt):
         count_corpus([corpus], CUT, num_threads=1, max_memory=30_000)
-    # Blocks in work are finished; no others begin.
+    # Blocks in progress are finished; no others begin.
     assert calls[-1] == "spill" if method == "spill" else calls.count("count") <= call + 3
     assert list(temporary.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Tests training on files: text that is read, cut out or refused, and independence of the rest."""
+"""Tests training on files: which text is read, cut out or refused; the rest has no effect."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_base_keeps_its_ids(corpus: Path) -> None:
     assert ranks.items() <= result.ranks.items()
     assert list(result.new_tokens.values()) == list(range(100277, 100277 + 6))
     assert result.special_tokens == {**dict(base.special_tokens), "<x>": 100283}
-    # Some words of the corpus are one token now; tokens of the base are unchanged.
+    # Some words of the corpus are now one token; tokens of the base are unchanged.
     text = (corpus / "a.txt").read_text(encoding="utf-8")
     assert len(result.encoding().encode(text)) < len(base.encode(text))
     assert result.encoding().encode("Nothing of it") == base.encode("Nothing of it")
@@ -237,7 +237,7 @@ def test_rare_pieces_are_reported() -> None:
 
 @pytest.mark.parametrize("in_files", [False, True])
 def test_training_needs_more_memory_than_the_counts(in_files: bool) -> None:
-    # A byte takes a cell of eight bytes and a position of four.
+    # Each byte takes eight bytes for a cell and four for a position.
     pieces = {f"{number:015x}": 1 for number in range(20_000)}
     counts = CorpusCounts(cutting(None))
     with counts:
@@ -272,7 +272,7 @@ def test_files_of_counts_that_are_cut_off(tmp_path: Path) -> None:
 def test_paragraphs_that_are_lines_are_counted_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts equal the whole text's; a special token with a space forbids the cut."""
+    """Counts equal those of the whole text; a special token with a space forbids the cut."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word. <|a b|>.\n\n" * 60

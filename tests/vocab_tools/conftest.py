@@ -1,4 +1,4 @@
-"""Fixtures that several files of these tests share."""
+"""Fixtures that several of these test files share."""
 
 from __future__ import annotations
 

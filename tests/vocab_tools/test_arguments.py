@@ -1,4 +1,4 @@
-"""Tests that an argument of another type gets an error with its name, its value and the way out."""
+"""Tests that arguments of a wrong type raise an error with the name, the value and the remedy."""
 
 from __future__ import annotations
 

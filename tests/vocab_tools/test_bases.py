@@ -31,7 +31,7 @@ from vocab_tools import (
 from vocab_tools.cli import app
 from vocab_tools.report import render
 
-#: Letters alone, or everything else: no published pattern cuts so.
+#: Only letters, or everything else: published patterns never cut like this.
 PATTERN = r"[a-z]+|[^a-z]+"
 SPECIAL = {"<|end|>": 400}
 
@@ -84,7 +84,7 @@ def test_every_command_takes_a_name_a_file_and_a_folder(tmp_path: Path) -> None:
         done = run("learn", base, tmp_path / "words.txt", "-o", out, "-q")
         assert done.returncode == 0, done.stderr
         printed.add(out.read_bytes())
-        # A folder without other files is checked as a whole.
+        # A folder with no other files is checked as a model folder.
         file = folder / "tokenizer.json" if base == folder else base
         assert run("check", file, out).returncode == 0
     assert len(printed) == 1
@@ -151,7 +151,7 @@ def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
             patched.setenv("COMP_CWORD", "o200" if shell == "fish" else str(place))
             printed = call(main_).stdout.decode()
             assert "o200k_base" in printed and "o200k_harmony" in printed
-            # In bash, an item for files replaces the names before it.
+            # In bash, a completion item of type "file" would replace the names.
             assert "file" not in printed
             patched.setenv(variable, f"{shell}_source")
             assert variable in call(main_).stdout.decode()

@@ -50,7 +50,7 @@ def test_o200k_base_has_twelve_tokens_that_are_never_whole(o200k: CheckResult) -
     never = o200k.finding("NEVER_WHOLE")
     assert never is not None and never.count == 12
     assert any(r"'\n//'" in example for example in never.examples)
-    # Inside "$\n//" encoding makes the token.
+    # Encoding produces the token inside "$\n//".
     encoding = bpe_engine.get_encoding("o200k_base")
     inside = [number for number, how in o200k.never_whole.items() if how == "only inside"]
     assert len(inside) == 12 and 3914 in encoding.encode("$\n//")
@@ -223,7 +223,7 @@ def test_merging_has_reasons() -> None:
     assert "lower ranks" in why and stops == [97, 256, 100]
     assert "no two tokens" in result.unreached[260][0]
     assert "reaches no two tokens" in result.unreached[261][0]
-    # Given whole, these tokens are found nevertheless.
+    # Given as whole pieces, these tokens are still found.
     assert result.round_trip[259] == "OK"
 
 
@@ -346,7 +346,7 @@ def test_the_count_of_a_corpus_is_that_of_changes(tmp_path: Path) -> None:
     corpus.write_text("ab ab cd")
     result = check_vocabulary(BYTES, {b"ab": 256}, special_tokens={}, corpus=corpus)
     finding = result.finding("CORPUS")
-    # " ab" changes with "ab".
+    # Adding "ab" also changes " ab".
     assert finding is not None and finding.count == 2 and "of 3" in finding.message
     same = check_vocabulary(BYTES, {b"xy": 256}, special_tokens={}, corpus=corpus)
     finding = same.finding("CORPUS")

@@ -1,4 +1,4 @@
-"""`vocab-tools check A --against B`: changes since an earlier version of a folder."""
+"""Tests `vocab-tools check A --against B`: changes since an earlier version of a folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, gpt2: Path) -> Path:
 
 
 def changed(folder: Path, **fields: Any) -> Path:
-    """A copy of a folder with other fields in its file."""
+    """Copies a folder, with changed fields in its file."""
     contents = json.loads((folder / "tokenizer.json").read_text())
     made = folder.parent / "changed"
     made.mkdir(exist_ok=True)
@@ -51,14 +51,14 @@ def changed(folder: Path, **fields: Any) -> Path:
 
 
 def exchanged(folder: Path, a: str, b: str) -> Path:
-    """A copy of a folder with the ids of two tokens exchanged."""
+    """Copies a folder, with the ids of two tokens exchanged."""
     model = json.loads((folder / "tokenizer.json").read_text())["model"]
     vocab = {**model["vocab"], a: model["vocab"][b], b: model["vocab"][a]}
     return changed(folder, model={**model, "vocab": vocab})
 
 
 def changes(result: FolderResult) -> dict[str, list[str]]:
-    """The examples of each finding about changes."""
+    """Returns the examples of each finding about changes."""
     return {one.code: one.examples for one in result.findings if one.code in CHANGES}
 
 
@@ -106,7 +106,7 @@ def test_versions_that_cannot_be_compared(folder: Path, tmp_path: Path) -> None:
 def test_models_of_sentencepiece(
     tmp_path: Path, kinds: tuple[str, str], files: tuple[str, str], pairs: int
 ) -> None:
-    """Versions have other names, in a folder or alone, with one source or one for each version."""
+    """The versions have different names, in folders or as files, with one source or two."""
     paths = []
     for number, (kind, file) in enumerate(zip(kinds, files)):
         folder = tmp_path / str(number)

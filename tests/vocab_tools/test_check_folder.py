@@ -1,4 +1,4 @@
-"""Checks of a model's folder: each finding, on small folders that the tests make."""
+"""Tests checks of model folders: each finding, on small folders made here."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(result: FolderResult) -> dict[str, list[str]]:
-    """The examples of each finding except NOT_COMPARED, which names transformers here."""
+    """Returns the examples of each finding except NOT_COMPARED, here about transformers."""
     return {
         finding.code: finding.examples
         for finding in result.findings
@@ -210,7 +210,7 @@ def test_a_sentencepiece_model_is_compared_by_both_versions(folder: Path) -> Non
 
 
 def model_folder(folder: Path, name: str = "tokenizer.model") -> tuple[Path, dict[str, Any]]:
-    """A folder with a SentencePiece model and the tokenizer.json converted from it."""
+    """Adds a SentencePiece model and the tokenizer.json converted from the model to a folder."""
     (folder / "config.json").unlink()
     write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
     path = write_model(folder, "bpe llama")
@@ -243,7 +243,7 @@ def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
     model = {**contents["model"], "vocab": vocab}
     write(folder, "tokenizer.json", {**contents, "added_tokens": control, "model": model})
     assert found(check_folder(folder))["TOKENS_DIFFER"][1].endswith(" by tokenizer.model")
-    # One more token, and a token that text becomes whole.
+    # One more token, and a token that whole text encodes to.
     more = [*contents["added_tokens"], added(len(names), "<|im_start|>")]
     write(folder, "tokenizer.json", {**contents, "added_tokens": more})
     result = check_folder(folder)
@@ -294,7 +294,7 @@ def test_models_under_other_names(folder: Path, name: str) -> None:
 
 
 def test_a_model_whose_pieces_are_moved(folder: Path) -> None:
-    """The class of transformers knows the shift, as in the folders of XLM-RoBERTa: no defect."""
+    """The class of transformers expects the shift, as in folders of XLM-RoBERTa: not a defect."""
     path, contents = model_folder(folder, "sentencepiece.bpe.model")
     vocab = {token: id + 1 for token, id in contents["model"]["vocab"].items()}
     model = {**contents["model"], "vocab": {"<pad>": 0, **vocab}}
@@ -394,7 +394,7 @@ def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def around(contents: dict[str, Any]) -> dict[str, Any]:
-    """The file with a token before every text."""
+    """Returns the file with a token before every text."""
     single = [
         {"SpecialToken": {"id": "<|begin|>", "type_id": 0}},
         {"Sequence": {"id": "A", "type_id": 0}},
@@ -419,7 +419,7 @@ TOO_LARGE = {
 
 
 def with_a_token(name: str) -> dict[str, Any]:
-    """The model with one more ordinary token."""
+    """Returns the model with one more ordinary token."""
     contents = tokenizer_json()
     contents["model"]["vocab"][name] = 266
     return contents
@@ -528,7 +528,7 @@ ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
         (512, None, None, {"max_position_embeddings": 514}, []),
         (131_072, None, None, {"max_position_embeddings": 32_768, "rope_theta": 1e6}, []),
         (131_072, None, None, {"max_position_embeddings": 32_768, "architectures": ["GPTForCausalLM"]}, []),
-        # DistilBERT has no types of text; MPNet and RoBERTa begin after the id of padding.
+        # DistilBERT has no token types; positions of MPNet and RoBERTa begin after the padding id.
         (None, None, None, {"max_position_embeddings": 512}, ["is missing", "config.json has 512"]),
         (514, None, None, {"model_type": "mpnet", "max_position_embeddings": 514},
          ["is 514", "config.json has 512"]),
@@ -675,7 +675,7 @@ def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "t5"])
 def test_auto_tokenizer_without_a_vocabulary(tmp_path: Path, kind: str) -> None:
-    """Some versions make a tokenizer of special tokens alone; others fail."""
+    """Some versions make a tokenizer with only special tokens; others fail."""
     pytest.importorskip("transformers")
     write(tmp_path, "config.json", {"model_type": kind})
     result = check_folder(tmp_path)
@@ -760,7 +760,7 @@ def test_real_files(
 
 
 def test_models_that_a_class_changes(tmp_path: Path) -> None:
-    """A spiece.model alone is not compared: its class shifts the ids of pieces."""
+    """A lone spiece.model is not compared, because its class shifts the ids of pieces."""
     path = write_class(tmp_path / "model", "T5Tokenizer", "spiece.model", T5, {})
     result = check_folder(path)
     codes = {finding.code for finding in result.findings}

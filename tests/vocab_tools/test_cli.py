@@ -180,7 +180,7 @@ def test_warnings_shorten_words(tmp_path: Path, base: Path) -> None:
 
 
 def many_words(tmp_path: Path, count: int) -> Path:
-    """Words that take seconds to learn."""
+    """Writes words that take seconds to learn."""
     letters = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
     numbers = (f"{number * 2654435761:x}".translate(letters) for number in range(count))
     return listed(tmp_path, *(f"{word}\t1" for word in numbers))
@@ -198,7 +198,7 @@ def test_ctrl_c(tmp_path: Path, base: Path) -> None:
         text=True,
     )
     assert process.stdin
-    # More than a pipe holds: when the write ends, the command has read nearly all of it.
+    # More than fits into a pipe: when the write ends, the command has read nearly everything.
     process.stdin.write(path.read_text(encoding="utf-8"))
     process.stdin.close()
     process.stdin = None
@@ -245,7 +245,7 @@ def test_swapped_arguments_are_recognized(words: Path) -> None:
 
 
 def on_a_terminal(width: int, *arguments: object, TERM: str = "dumb") -> list[str]:
-    """The lines that the command writes to a terminal, without cursor movements."""
+    """Returns the lines that the command writes to a terminal, without cursor movements."""
     reader, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     environment = {**os.environ, "TERM": TERM}

@@ -64,7 +64,7 @@ def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
 def test_paragraphs_that_are_lines_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Segments stay separate blocks; the tokens equal the whole text's."""
+    """Segments stay separate blocks, with the same tokens as the whole text."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
@@ -100,7 +100,7 @@ def test_figures_of_a_vocabulary_that_is_known_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("aa aa a é ñ\n", encoding="utf-8")
     [row] = compare_tokenizers([RankSubject("x", encoding)], [path]).rows
-    # aa, space, aa, space, a, space, é, space, the two bytes of ñ, newline.
+    # The tokens: aa, space, aa, space, a, space, é, space, the two bytes of ñ, newline.
     assert row.tokens == 11
     assert row.single_bytes == row.broken == 2
     assert row.subject.size == 259 and row.used_share == 7 / 259
@@ -152,7 +152,7 @@ def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
 def test_lines_of_a_paragraph_count_for_their_scripts(tmp_path: Path, name: str) -> None:
     english, chinese = "A line of English ends here.\n\n", "还有一行中文。\n\n"
     path = tmp_path / "a.txt"
-    # In a form that qwen normalizes, and with a line without letters.
+    # Text that qwen normalizes, with a line without letters.
     path.write_text("e\u0301 " + (english + chinese + "(12 + 30)\n\n") * 5, encoding="utf-8")
     subject = _wordpiece() if name == "wordpiece" else load_subject(name)
     found = compare_tokenizers([subject], [path])

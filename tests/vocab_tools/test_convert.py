@@ -46,7 +46,7 @@ WORDS = "low lower lowest newer wider new wide slow slower a an the then there 1
 
 
 def random_ranks(draw: random.Random, gaps: bool = False) -> dict[bytes, int]:
-    """Tokens, some of them reachable by merging, in an order that no training gives."""
+    """Returns tokens, some of them reachable by merging, in an order that training never gives."""
     ranks = dict(BYTES)
     number = 256
     for _ in range(draw.randint(1, 60)):
@@ -115,7 +115,7 @@ def test_random_ranks_become_a_tokenizer_json_with_tiktokens_ids(tmp_path: Path)
 
 
 def trained(folder: Path, **settings: Any) -> str:
-    """A tokenizer.json trained by `tokenizers`, with ids in random order."""
+    """Writes a tokenizer.json trained by `tokenizers`, with ids in random order."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
@@ -151,7 +151,7 @@ def test_merges_with_ids_in_any_order_pass_through_gpt2_files(tmp_path: Path) ->
         json.loads(one.to_str())["model"]["merges"] == json.loads(other.to_str())["model"]["merges"]
     )
     assert one.encode("the slowest <s> newest").ids == other.encode("the slowest <s> newest").ids
-    # The pair alone, as in GPT-2's files: brackets mark special tokens.
+    # Only the pair of files, as in GPT-2: brackets mark special tokens.
     (tmp_path / "gpt2" / "vocab.encoding.json").unlink()
     conversion = convert_tokenizer(pair, str(tmp_path / "alone.json"))
     assert sorted(conversion.definition.special_tokens) == ["</s>", "<s>"]
@@ -243,7 +243,7 @@ def test_tekken_there_and_back(tmp_path: Path) -> None:
     back = written(tmp_path, path, "back.tiktoken")
     assert load_ranks(back) == load_ranks(ranks)
     assert written(tmp_path, path, "new/tokenizer.json")
-    # Ids outside the format's numbering are named, not silently moved.
+    # Ids outside the format's numbering raise an error instead of changing silently.
     with pytest.raises(NotAlikeError, match="'!', id 0, would have the id 34"):
         convert_tokenizer("r50k_base", "tekken.json")
     with pytest.raises(ValueError, match="no place for NFC"):
@@ -538,7 +538,7 @@ def test_the_command_writes_all_files_or_none(tmp_path: Path) -> None:
 
 
 def _there_and_back(folder: Path, source: str, corpora: list[str]) -> None:
-    """Each format that can hold the tokenizer keeps its ids; others refuse with a reason."""
+    """Converts to each format and back: ids are kept, or the format refuses with a reason."""
     own = json.loads(Path(source).read_bytes()) if source.endswith(".json") else None
     for name in ("pair/vocab.json", "x.tiktoken", "tekken.json", "new/tokenizer.json"):
         try:

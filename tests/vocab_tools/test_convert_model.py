@@ -101,7 +101,7 @@ def test_marks_at_the_ends(tmp_path: Path) -> None:
         ids = theirs.encode(text).ids
         assert ids == ours.encode(text), text
         assert theirs.decode(ids) == ours.decode(ids), text
-    # Decoding removes one mark from each piece, so a piece of two keeps one; no decoder does that.
+    # Decoding removes one mark from each piece, so of two marks one is left: decoders cannot.
     path.write_bytes(
         made_model([*rows, ("\u2581\u2581", -9.0, 1)], 2, escape_whitespaces=True, **options)
     )
@@ -119,7 +119,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def written_gguf(path: Path, model: str, contents: bytes, *, scores: bool = True) -> Path:
-    """Writes a model of SentencePiece as llama.cpp's converter does."""
+    """Writes a model of SentencePiece like llama.cpp's converter."""
     gguf = pytest.importorskip("gguf")
     theirs = processor(contents)
     ids = range(theirs.get_piece_size())
@@ -169,7 +169,7 @@ def test_gguf_files_of_sentencepiece(tmp_path: Path, model: str, name: str) -> N
 
 
 def test_names_of_bytes_in_text(tmp_path: Path) -> None:
-    """A Unigram model of tokenizers takes the text for the byte."""
+    """A Unigram model of `tokenizers` takes the text for the byte token."""
     path = write_model(tmp_path, "unigram bytes")
     with pytest.raises(NotAlikeError) as refused:
         convert_tokenizer(str(path), str(tmp_path / "tokenizer.json"))

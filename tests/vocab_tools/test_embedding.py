@@ -142,7 +142,7 @@ def test_an_id_far_off_costs_no_memory() -> None:
     assert plan.gaps == [(256, far - 1)] and plan.sizes["rows"] == 2**32 - 1
     with pytest.raises(ValueError, match=f"{far}.*256 rows.*number the new tokens from 256 on"):
         extend_embeddings(table(256), plan)
-    # Existing rows are not appended.
+    # Existing rows are not appended again.
     near = embedding_plan(BYTES, {b"ab": 2**20 + 256})
     assert extend_embeddings(numpy.ones((256, 1), "float16"), near).shape == (2**20 + 257, 1)
     with pytest.raises(ValueError, match="not an id from 0 to 4294967294"):
@@ -181,7 +181,7 @@ def test_means_are_those_of_numpy() -> None:
 
 
 class Tensor:
-    """The necessary parts of a torch tensor, on numpy."""
+    """The necessary parts of a torch tensor, based on numpy."""
 
     def __init__(self, array: Any) -> None:
         self.array = numpy.asarray(array)
@@ -252,7 +252,7 @@ def test_padding_to_a_multiple() -> None:
     plan = embedding_plan(BYTES, {b"ab": 256})
     grown = extend_embeddings(table(256), plan, pad_to_multiple_of=64)
     assert grown.shape == (320, 16)
-    # Rows of padding are like rows of unused ids.
+    # Padding rows are filled like rows of unused ids.
     mean = table(256).mean(0)
     assert numpy.allclose(
         grown[300] / numpy.linalg.norm(grown[300]), mean / numpy.linalg.norm(mean)

@@ -36,7 +36,7 @@ CALLS = {
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, str]:
-    """The input files of the commands, whose names are not Latin either."""
+    """Input files of the commands, which also have names that are not Latin."""
     contents = {
         "BASE": ("ฐาน.tiktoken", dump_ranks(BYTES)),
         "WORDS": ("คำ.txt", "ภาษา\t3\n根本 的\t2\n猫\t5\n".encode()),
@@ -59,7 +59,7 @@ def called(monkeypatch: pytest.MonkeyPatch, encoding: str, arguments: list[str])
         for stream in streams:
             stream.flush()
     printed = b"".join(stream.buffer.getvalue() for stream in streams)  # type: ignore[attr-defined]
-    # click writes UTF-8 where the encoding is ASCII.
+    # click writes UTF-8 if the encoding is ASCII.
     return status, printed.decode(encoding, "replace")
 
 

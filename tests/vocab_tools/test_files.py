@@ -75,7 +75,7 @@ def test_what_exists_is_overwritten_only_when_asked(tmp_path: Path, base: Path) 
 
 
 def test_outputs_are_tried_before_the_work(tmp_path: Path, base: Path) -> None:
-    # The word list is bad, but the output is checked first.
+    # The word list is malformed, but the output is checked first.
     words = listed(tmp_path, "bad line")
     for output in (tmp_path / "no" / "where", tmp_path):
         done = run("learn", base, words, "-o", output)
@@ -137,7 +137,7 @@ def test_a_closed_pipe_ends_every_command_alike(tmp_path: Path, base: Path) -> N
     large.write_bytes(dump_ranks(ranks))
     for arguments in (f"check {large} --json", f"learn {base} {words} -o - -q"):
         shell = f"{' '.join(COMMAND)} {arguments} | head -c 10; echo ${{PIPESTATUS[0]}}"
-        # Unbuffered, a write may take a part of the text; the rest must be written, too.
+        # Unbuffered, a write may accept part of the text; the rest must be written, too.
         for unbuffered in ("", "1"):
             environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
             done = subprocess.run(
@@ -190,7 +190,7 @@ def test_a_full_disk_is_named(tmp_path: Path, base: Path, command: str) -> None:
     else:
         options = [*map(str, arguments), "-o", str(out)]
     if command == "convert":
-        named = tempfile.gettempdir()  # convert first reads its output there again.
+        named = tempfile.gettempdir()  # convert first writes and rereads its output there.
     if command.endswith("1M"):
         named = "set TMPDIR to a folder with more room"
     before = contents(tmp_path).keys()

@@ -1,4 +1,4 @@
-"""Compares learning of merges with its slow twin in plain Python."""
+"""Compares learning of merges with a slow reference in plain Python."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_bytes_equal_on_qwen(seed: int) -> None:
 def test_the_order_of_words_does_not_matter(
     words: dict[str, int], base: dict[bytes, int], chooser: random.Random
 ) -> None:
-    # No two pairs have the same bytes: the text between two positions is cut in one way only.
+    # No two pairs have the same bytes: text between two positions is cut in one way.
     rows = list(words.items())
     chooser.shuffle(rows)
     kinds = {"start_id": 1000, "special_tokens": {}}
@@ -155,8 +155,8 @@ def test_whole_characters(words: dict[str, int], base: dict[bytes, int]) -> None
 
 
 def test_whole_characters_avoids_parts() -> None:
-    # The base has two bytes of each, and all three of 的. The last byte of 猫 and 狫 is the same, so
-    # that this byte and 的 are the most frequent pair.
+    # The base has the first two bytes of each, and all three bytes of 的. The last byte of 猫 and 狫
+    # is the same, so that this byte and 的 are the most frequent pair.
     base = dict(BYTES)
     for token in ["猫".encode()[:2], "狫".encode()[:2], "的".encode()[:2], "的".encode()]:
         base[token] = len(base)
@@ -228,7 +228,7 @@ def test_a_published_base_brings_its_pattern_and_special_tokens(name: str) -> No
         assert specials.isdisjoint(result.tokens.values())
         # A recognized base causes no warning.
         assert result.recognized is not None and not result.notes[1:]
-    # Another pattern is taken, with a warning; the ids of the base stay.
+    # Another pattern is used, with a warning; the ids of the base stay.
     result = vocab_tools.learn_merges(ranks, words, pattern="qwen")
     assert result.pattern.name == "qwen"
     assert specials.isdisjoint(result.tokens.values())

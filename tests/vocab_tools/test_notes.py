@@ -1,4 +1,4 @@
-"""Tests that notes are grouped, so that many of one kind hide no other."""
+"""Tests that notes are grouped, so that many notes of one kind do not hide others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_words_that_do_not_become_tokens_are_never_cut(tmp_path: Path) -> None:
     assert set(words) <= set(re.findall(r"\w+", done.stderr[start:]))
     lines = done.stderr[start:].partition("\nwarning: ")[0].splitlines()
     assert max(map(len, lines)) <= 120
-    # Also for a list of thousands.
+    # Holds for a list of thousands, too.
     many = [f"q{first}{word}" for first in "abcdefghijklmnop" for word in words]
     path = listed(tmp_path, *(f"{word}\t3" for word in many))
     done = run("learn", QWEN, path, "-o", tmp_path / "e", "-q", "--max-merges", 1, "--force")
@@ -61,7 +61,7 @@ def test_severe_kinds_come_first() -> None:
         "split",
         "already a token",
     ]
-    # Notes stay strings.
+    # Notes are still strings.
     assert all(isinstance(note, str) for note in result.notes)
     copied = pickle.loads(pickle.dumps(result.notes[0]))
     assert copied == result.notes[0] and copied.kind == result.notes[0].kind

@@ -35,7 +35,7 @@ def test_regular_expressions_have_their_own_option(tmp_path: Path) -> None:
     assert run("learn", QWEN, words, "-o", "-", "--pattern-regex", "(?s).+").returncode == 0
     both = run("learn", QWEN, words, "-o", "-", "--pattern-regex", ".+", "--pattern", "gpt2")
     assert both.returncode == 2 and "exclude each other" in both.stderr
-    # A regex may lack the characters of a regex.
+    # A regex need not contain special characters.
     done = run("learn", QWEN, listed(tmp_path, "abcqzx\t1"), "-o", "-", "--pattern-regex", "abcqzx")
     assert done.returncode == 0 and done.stdout
 

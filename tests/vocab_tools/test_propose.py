@@ -38,7 +38,7 @@ from vocab_tools.patterns import named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
 
-#: Words that are no tokens of qwen.
+#: Words that are not tokens of qwen.
 DOMAIN = "myocarditis and pericarditis, no endocarditis: the pericardium; " * 20
 
 
@@ -76,7 +76,7 @@ def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
 
 
 def test_what_words_save_adds_up(corpus: Path) -> None:
-    """Savings add up to the number in the headline and to the end of a report's curve."""
+    """Savings add up to the number in the headline, which is also the end of the report's curve."""
     for new_ids in (3, 10, 40, 500):
         proposal = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(new_ids))
         assert sum(word.saved for word in proposal.words) == proposal.saved > 0
@@ -208,7 +208,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
 
 
 def test_marks_without_a_script_fit_any(tmp_path: Path) -> None:
-    """An iteration mark and a variation selector go with letters of a script."""
+    """An iteration mark and a variation selector fit letters of any script."""
     path = tmp_path / "text.txt"
     path.write_text("時々見る堂々 ❤\ufe0f\n" * 9, encoding="utf-8")
     found = propose_words(

@@ -30,7 +30,7 @@ def blocks(path: Path, text: str) -> list[str]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_a_cut_changes_no_piece(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cuts between blocks change no piece of any published pattern."""
+    """Cuts between blocks never change a piece of a published pattern."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     chooser = seeded("cuts", part)
     words = [

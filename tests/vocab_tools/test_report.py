@@ -94,7 +94,7 @@ def test_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
     assert "\\'" not in cells and "\u00b7the" in cells and "\U0001f469\u200d\U0001f4bb" in cells
     # A mark at the start of a piece has a base character.
     assert '<bdi class="chip">\u25cc\u0e35' in text or '<bdi class="chip">\u25cc\u0e34' in text
-    # Words that are cut are in the table, and not also among the remarks.
+    # Words that are cut are in the table, but not among the remarks.
     rows = re.findall(r'<section id="conflicts">(.*?)</section>', text, re.DOTALL)[0]
     assert rows.count("<bdi>it&#x27;s</bdi>") == 1
 
@@ -119,7 +119,7 @@ def test_missing_jinja2_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     write_report(tmp_path / "r.md", result)
 
 
-#: Looks at every cell; writes down what it saw.
+#: Inspects every cell, and records the result.
 PROBE = """
 seen.narrow = [];
 const wordTable = document.querySelector("#words-table");
@@ -146,7 +146,7 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert seen["errors"] == [] and seen["narrow"] == []
     # The page does not scroll sideways.
     assert seen["overflow"] <= 0
-    # No word fills the screen.
+    # No single word fills the screen.
     assert seen["highest"] < 700
     assert seen["direction"] == "isolate"
 
@@ -173,7 +173,7 @@ def test_reports_on_proposals_training_and_embeddings(tmp_path: Path) -> None:
 
 def test_characters_that_tokens_cut_are_shown_once() -> None:
     assert in_order(["只".encode()[:1], "只".encode()[1:], b" \xe0"]) == ["只", "‥", "·\\xe0"]
-    assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Not mistaken for signs.
+    assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Text, not signs.
     plan = embedding_plan(BYTES, {"只".encode(): 260}, special_tokens={})
     page = render("r.html", plan)
     assert '<bdi class="chip" title="id 143"><bdi>‥</bdi></bdi>' in page and "\\xe5" not in page
