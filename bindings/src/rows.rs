@@ -30,7 +30,7 @@ pub struct Rows<T> {
     pub ends: Vec<usize>,
     /// Scratch buffer for the input of a row.
     scratch: Vec<u8>,
-    /// Error of the row after the last.
+    /// The error of the row that failed, after the rows made.
     error: Option<Error>,
 }
 

@@ -143,7 +143,7 @@ pub fn collect_segments<'py>(
     Ok(Some(collector.segments))
 }
 
-/// Meaning of tuples in the output.
+/// How to read tuples in the output.
 struct Rules<'a, 'py> {
     pieces: &'a Bound<'py, PyAny>,
     summands: &'a Bound<'py, PyAny>,

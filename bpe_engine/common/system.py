@@ -121,7 +121,7 @@ def made_by_umask(path: str) -> None:
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Returns True after standard output lost its reader: Windows reports EINVAL."""
+    """Returns True for the error that standard output has lost its reader; EINVAL on Windows."""
     return isinstance(error, BrokenPipeError) or (
         _IS_WINDOWS and error.errno == errno.EINVAL and error.filename is None
     )

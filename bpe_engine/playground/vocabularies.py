@@ -83,7 +83,7 @@ class Vocabularies:
         return self._opened[name]
 
     def open(self, source: str) -> Vocabulary:
-        """Opens the name of an encoding or model, a file or a folder.
+        """Opens an encoding or model by its name, a file or a folder.
 
         Args:
             source: A name, or any source of `bpe_engine.open_tokenizer`.

@@ -340,7 +340,7 @@ impl Chunks {
     }
 }
 
-/// Returns the result of a character, if it is part of one piece with any neighbors.
+/// Returns the normalized character, if any neighbors leave it in one piece with them.
 fn single(normalizer: &Normalizer, split: &Split, character: char) -> Option<char> {
     normalizer.single(character).filter(|&made| split.keeps(made))
 }

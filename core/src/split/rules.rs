@@ -42,7 +42,7 @@ pub(super) struct Rules {
     pub punct_tail: &'static [u8],
     /// True if whitespace up to the last newline of its run is a piece: `\s*[\r\n]+`.
     pub newline_run: bool,
-    /// True if whitespace at the end of the text is always one piece: `\s++$` before that rule.
+    /// True if whitespace at the end of the text is always one piece: `\s++$` before `newline_run`.
     pub end_space_first: bool,
     /// True if a run of `\p{Han}` is a piece, before all other rules, and never part of a word.
     pub han_runs: bool,
