@@ -89,19 +89,19 @@ verify-types:  ## check that every public name of the installed package has a ty
 	$(PYTHON) -m pyright --verifytypes bpe_engine --ignoreexternal
 	$(PYTHON) -m pyright --verifytypes vocab_tools --ignoreexternal
 
-PLATFORMS ?= manylinux-x86_64 musllinux-x86_64 manylinux-aarch64
-PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.14t 3.15
+PYTHONS ?= 3.11 3.13 3.14
 ROOTS ?= target/roots
 
-wheels:  ## build the sdist and the wheels of PLATFORMS and PYTHONS in dist/ (docs/releasing.md)
-	$(PYTHON) release/wheels.py --platform $(PLATFORMS) --python $(PYTHONS)
+wheels:  ## build the sdist, and wheels of this system for PYTHONS, in dist/ (docs/releasing.md)
+	$(PYTHON) release/wheels.py --python $(PYTHONS)
 
 check-wheels:  ## check dist/, and install it in clean Debian roots (needs root; SUITE=1, RELEASE=1)
 	release/roots.sh $(ROOTS)
 	$(PYTHON) release/check.py --roots $(ROOTS) $(if $(SUITE),--suite) $(if $(RELEASE),--release)
 
-check-targets:  ## check the types of the packages as on Windows and macOS
+check-targets:  ## check the types of both languages for other systems (needs root)
 	for platform in win32 darwin; do $(PYTHON) -m mypy --platform $$platform || exit 1; done
+	release/targets.sh $(ROOTS)
 
 check-crates:  ## pack the crates, run their examples, build their pages (VERIFY=1 builds what is packed)
 	cargo package --workspace --exclude bpe-bindings --allow-dirty $(if $(VERIFY),,--no-verify) $(CARGO_FLAGS)

@@ -4,7 +4,7 @@
 
 Without `--roots` only reads the files. With `--roots`, pip installs each wheel into each root with
 a fitting Python, and release/smoke.py runs in the root; the newest root builds the sdist. `--suite`
-also runs the test suite there; in an emulated root for another processor, only the tests of ids.
+also runs the test suite there.
 `release/roots.sh FOLDER` makes the roots; both need root's rights, for chroot.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import email
-import platform
 import re
 import shutil
 import subprocess
@@ -64,7 +63,7 @@ def check_file(path: Path, release: bool) -> None:
     if "manylinux" in tag or "musllinux" in tag:
         shown = run([sys.executable, "-m", "auditwheel", "show", path], quiet=True)
         found = re.search(r'following platform\s+tag:\s+"([^"]+)"', shown)
-        # zig links to musl under the name that musl's loader knows; auditwheel uses another name.
+        # Linkers name musl as its loader does; auditwheel uses another name.
         is_musl = "musllinux" in tag and re.findall(r'"(\S+)": ', shown) == ["libc.so"]
         assert is_musl or (found and found[1] in tag.split(".")), f"{path.name}: {shown}"
     print(path.name, flush=True)
@@ -112,15 +111,7 @@ def check_root(root: Path, files: list[Path], options: argparse.Namespace) -> No
     for path in fitting:
         print(f"== {root.name}, Python {version}, {machine}: {path.name}", flush=True)
         with tempfile.TemporaryDirectory(dir=root / "root") as folder:
-            tests = tests_of_ids() if machine != platform.machine() else []
-            try_in_root(root, Path(folder), path, tests if options.suite else None)
-
-
-def tests_of_ids() -> list[str]:
-    """Returns the files of tests that `make test-tiers` runs with caches."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    found = re.findall(r"^(?:EXACTNESS|CACHES) = (.*)$", makefile, re.MULTILINE)
-    return " ".join(found).split()
+            try_in_root(root, Path(folder), path, options.suite)
 
 
 VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
@@ -133,10 +124,10 @@ def within(root: Path) -> list[str]:
     return [*own, "sh", "-c", terminals, "sh"]
 
 
-def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -> None:
+def try_in_root(root: Path, folder: Path, path: Path, suite: bool) -> None:
     """Installs `path` into an environment below `folder`, which is inside the root.
 
-    Runs `tests`, all tests if the list is empty: from the last commit, or from the sdist.
+    With `suite` runs the tests: of the last commit, or of the sdist.
     """
     shutil.copy(path, folder)
     if path.suffix == ".whl":
@@ -155,12 +146,12 @@ def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -
     inner = [*within(root), "env", f"--chdir={clone}", f"HOME={inside}", "LC_ALL=C.UTF-8"]
     run([*inner, "python3", "-m", "venv", f"{inside}/venv"])
     what = f"{inside}/{path.name}"
-    if tests is not None:
+    if suite:
         what = f"bpe-engine[test] @ file://{what}"
     run([*inner, python, "-m", "pip", "install", "--quiet", what])
     run([*inner, python, "release/smoke.py", "."])
-    if tests is not None:
-        run([*inner, python, "-m", "pytest", "-q", "--color=no", *tests])
+    if suite:
+        run([*inner, python, "-m", "pytest", "-q", "--color=no"])
 
 
 def run(command: list[str | Path], quiet: bool = False) -> str:

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Makes clean Debian roots below FOLDER, to install into: Debian 12, 13 and sid with Python and pip,
-# and sid with Rust, where the sdist is built. Where this kernel runs programs for aarch64 (Debian's
-# qemu-user-static), also Debian 12 for that. Needs debootstrap and root's rights.
+# and sid with Rust, where the sdist is built. Needs debootstrap and root's rights.
 #
 #     release/roots.sh FOLDER
 
@@ -13,7 +12,7 @@ mkdir -p "$folder"
 make_root() {
     [ -e "$folder/$1/.ready" ] && return
     rm -rf "${folder:?}/$1"
-    debootstrap --variant=minbase ${4:+--arch="$4"} --include="$3" "$2" "$folder/$1" "$mirror"
+    debootstrap --variant=minbase --include="$3" "$2" "$folder/$1" "$mirror"
     cp /etc/resolv.conf "$folder/$1/etc/resolv.conf"
     # The certificates of this machine, which may trust a proxy.
     cp /etc/ssl/certs/ca-certificates.crt "$folder/$1/etc/ssl/certs/ca-certificates.crt"
@@ -23,6 +22,3 @@ make_root bookworm bookworm "$python"
 make_root trixie trixie "$python"
 make_root sid sid "$python"
 make_root sid-rust sid "$python,cargo,rustc,gcc,libc6-dev"
-if [ -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ]; then
-    make_root bookworm-arm64 bookworm "$python" arm64
-fi

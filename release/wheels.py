@@ -1,10 +1,8 @@
-"""Builds the files to upload: an sdist of the last commit, and wheels from that sdist.
+"""Builds an sdist of the last commit, and from that sdist wheels for this system.
 
-    python release/wheels.py [--platform NAME ...] [--python VERSION ...] [--out dist]
+    python release/wheels.py [--python VERSION ...] [--out dist]
 
-Needs git, a Rust toolchain with the standard library of each platform, and from the package index
-maturin and cargo-zigbuild with ziglang: zig links against the oldest glibc that a tag allows. A
-Python for the platform need not be installed: its version is enough.
+Needs git, Rust, and maturin from the package index. The forge builds the wheels to upload.
 """
 
 from __future__ import annotations
@@ -21,21 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Rust's target, and the tag: 2.17 is the oldest glibc for Rust's standard library.
-PLATFORMS = {
-    "manylinux-x86_64": ("x86_64-unknown-linux-gnu", "manylinux2014"),
-    "manylinux-aarch64": ("aarch64-unknown-linux-gnu", "manylinux2014"),
-    "musllinux-x86_64": ("x86_64-unknown-linux-musl", "musllinux_1_2"),
-    "musllinux-aarch64": ("aarch64-unknown-linux-musl", "musllinux_1_2"),
-}
-PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14", "3.14t", "3.15"]
-
 
 def main() -> None:
-    """Builds for the platforms and Pythons of the command line."""
+    """Builds for the Pythons of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--platform", nargs="*", choices=PLATFORMS, default=["manylinux-x86_64"])
-    parser.add_argument("--python", nargs="*", default=PYTHONS, help="such as 3.12 or 3.14t")
+    parser.add_argument("--python", nargs="*", default=[], help="such as 3.12 or 3.14t")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     options = parser.parse_args()
     out = options.out.resolve()
@@ -49,8 +37,8 @@ def main() -> None:
     # Files of an sdist have fixed times, so cargo would reuse the build of another sdist.
     for path in source.rglob("*"):
         os.utime(path)
-    for platform in options.platform:
-        build_wheels(source / sdist.name.removesuffix(".tar.gz"), out, platform, options.python)
+    if options.python:
+        build_wheels(source / sdist.name.removesuffix(".tar.gz"), out, options.python)
     for path in sorted(out.iterdir()):
         print(f"{path.stat().st_size / 1e6:6.2f} MB  {path.name}")
 
@@ -82,15 +70,13 @@ def with_home(text: str, home: str) -> str:
     return re.sub(r'(\]\(|\bsrc="|\bsrcset=")(?!#|\w+:)', rf"\1{home}", text)
 
 
-def build_wheels(source: Path, out: Path, platform: str, pythons: list[str]) -> None:
+def build_wheels(source: Path, out: Path, pythons: list[str]) -> None:
     """Builds a wheel of `source` for each Python."""
-    target, tag = PLATFORMS[platform]
     # Shared by the Pythons, so that only the bindings are built again.
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target" / "wheels")}
     names = [f"python{version}" for version in pythons]
     run(
-        *("maturin", "build", "--release", "--locked", "--zig", "--target", target),
-        *("--compatibility", tag, "--out", out, "--interpreter", *names),
+        *("maturin", "build", "--release", "--locked", "--out", out, "--interpreter", *names),
         *("--manifest-path", source / "bindings" / "Cargo.toml"),
         environment=environment,
     )

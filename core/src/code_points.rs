@@ -7,11 +7,10 @@ use std::ops::Range;
 
 use encoding_rs::mem::{convert_latin1_to_utf8, convert_utf16_to_utf8};
 
-use crate::ablation::Mechanism;
 use crate::error::Result;
 use crate::memory::reserve_text;
 use crate::once::OnceBox;
-use crate::tier::{Instructions, Tier};
+use crate::tier::{self, Tier};
 
 /// Text as code points of one, two or four bytes each, possibly with surrogates.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +109,7 @@ fn append_on<U: Unit>(
     match tier.kind() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the tier guarantees the instructions.
-        Instructions::Avx512 if Mechanism::CodePoints.is_used() => unsafe {
+        tier::Instructions::Avx512 if crate::ablation::Mechanism::CodePoints.is_used() => unsafe {
             x86::append(units, text)
         },
         _ => portable(units, text),

@@ -94,9 +94,3 @@ def test_old_toolchains_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             with pytest.raises(SystemExit, match=r"is 1\.63\.0.*rustup\.rs.*--only-binary"):
                 check()
     check()
-
-
-def test_platforms_of_the_makefile_are_known() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = re.search(r"^PLATFORMS \?= (.*)$", makefile, re.MULTILINE)
-    assert named and set(named[1].split()) <= script("wheels").PLATFORMS.keys()

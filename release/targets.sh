@@ -1,0 +1,49 @@
+#!/bin/sh
+# Checks the types of the Rust crates for Arm, Windows, macOS and WebAssembly (the engine alone), in a
+# root below FOLDER with Debian sid's Rust and the sources of its library. Needs debootstrap and root's
+# rights.
+#
+#     release/targets.sh FOLDER
+
+set -eu
+root=${1:?names no folder}/targets
+source=$(cd "$(dirname "$0")/.." && pwd)
+mirror=${MIRROR:-http://deb.debian.org/debian}
+if [ ! -e "$root/.ready" ]; then
+    mkdir -p "$root"
+    debootstrap --variant=minbase --include=ca-certificates sid "$root" "$mirror"
+    cp /etc/resolv.conf "$root/etc/resolv.conf"
+    # The certificates of this machine, which may trust a proxy.
+    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+    # Mirrors may be older than their lists say.
+    echo 'Acquire::Check-Valid-Until false;' >"$root/etc/apt/apt.conf.d/99mirror"
+    chroot "$root" sh -eu <<'INSIDE'
+export DEBIAN_FRONTEND=noninteractive
+dpkg --add-architecture arm64
+apt-get -q update
+apt-get -qy --no-install-recommends install cargo rustc rust-src gcc libc6-dev \
+    libstd-rust-dev-wasm32 libstd-rust-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross \
+    gcc-mingw-w64-x86-64-win32
+INSIDE
+    mkdir -p "$root/source"
+    touch "$root/.ready"
+fi
+export root source
+unshare --mount --pid --fork --mount-proc="$root/proc" sh -eu -c '
+    mount --bind "$source" "$root/source"
+    mount --bind /dev "$root/dev"
+    exec chroot "$root" env -i PATH=/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 sh -eux -s
+' <<'INSIDE'
+cd /source
+# The library of Rust is built from its sources where Debian has no ready one.
+export CARGO_TARGET_DIR=/root/target RUSTC_BOOTSTRAP=1
+export PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=3.13
+# No C is compiled for systems without a compiler here.
+export CC_wasm32_unknown_unknown=true AR_wasm32_unknown_unknown=true
+export CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true
+both="-p bpe-core -p bpe-bindings"
+cargo check --locked -p bpe-core --target wasm32-unknown-unknown
+cargo check --locked $both --target aarch64-unknown-linux-gnu
+cargo check --locked $both -Zbuild-std --target x86_64-pc-windows-gnu
+cargo check --locked $both -Zbuild-std --target aarch64-apple-darwin
+INSIDE
