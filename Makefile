@@ -56,12 +56,8 @@ test-transformers:  ## run the tests under transformers with older versions of i
 	    rm -rf "$$folder"; \
 	done
 
-# The files whose texts Hypothesis makes.
-RANDOM = $(EXACTNESS) tests/engine/test_offsets.py tests/engine/test_truncate.py \
-    tests/engine/test_stream.py tests/engine/test_stream_pool.py tests/engine/test_decode.py
-
 nightly: test-thorough test-all-tiers  ## run what takes too long for each change: an hour
-	BPE_ENGINE_TEST_EXAMPLES=600 $(PYTHON) -m pytest -q -n 2 $(RANDOM)
+	BPE_ENGINE_TEST_EXAMPLES=600 $(PYTHON) -m pytest -q -n 2
 	$(MAKE) test-transformers TRANSFORMERS="5.0.0 5.19.0"
 	$(MAKE) check-targets
 	$(MAKE) fuzz
@@ -106,7 +102,7 @@ check-targets:  ## check the types of both languages for other systems (needs ro
 check-crates:  ## pack the crates, run their examples, build their pages (VERIFY=1 builds what is packed)
 	cargo package --workspace --exclude bpe-bindings --allow-dirty $(if $(VERIFY),,--no-verify) $(CARGO_FLAGS)
 	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example tokens
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p bpe-core $(CARGO_FLAGS)
+	RUSTDOCFLAGS="-D warnings" cargo doc --profile checked --no-deps -p bpe-core $(CARGO_FLAGS)
 
 format:  ## format Rust and Python
 	cargo fmt --all

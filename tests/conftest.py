@@ -10,19 +10,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 from oracles import ENCODINGS
 from pairs import FAMILIES, Pair, pair
-from seeds import SEED, VARIABLE
+from seeds import EXAMPLES, SEED, VARIABLE
 
 import bpe_engine
 
 settings.register_profile(
     "default",
-    # `make nightly` runs more examples.
-    max_examples=int(os.environ.get("BPE_ENGINE_TEST_EXAMPLES", "60")),
+    max_examples=EXAMPLES,
     deadline=None,
     print_blob=True,
     # CI uses the same examples in every run.
     derandomize=bool(os.environ.get("CI")),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 settings.load_profile("default")
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 from prepared import prepared as fixture_of
 from prepared import with_room
+from seeds import few
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="measured as Linux does")
 
@@ -51,7 +52,7 @@ def measure(call: str, size: int) -> float:
     return float(run.stdout)
 
 
-@pytest.mark.parametrize("size", [24_000_000, pytest.param(95_000_000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("size", few([24_000_000, 95_000_000]))
 @pytest.mark.parametrize("name", PEAKS)
 def test_peaks(name, size):
     call, limit = PEAKS[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pairs import pair, some_ids
 from strategies import texts
@@ -31,7 +31,6 @@ def held_back(text: str, stops: list[str]) -> int:
 
 
 @pytest.mark.parametrize("name", ["gpt2", "o200k_base", "qwen"])
-@settings(suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
 @given(data=st.data())
 def test_texts_are_decoding_of_the_whole(name, data):
     ours = pair(name).ours

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import ENCODINGS, repaired
 from pairs import Pair, pair
-from seeds import seeded
+from seeds import EXAMPLES, seeded
 from strategies import texts
 
 import bpe_engine
@@ -95,7 +95,7 @@ snippets = st.lists(repeated.map(lambda part: part[0] * part[1]), max_size=25).m
 parts = st.tuples(st.text("ab1 -的é🦀\u0301", min_size=1, max_size=6), st.integers(0, 2))
 
 
-@settings(max_examples=400)
+@settings(max_examples=5 * EXAMPLES)
 @given(
     pattern=st.sampled_from(PATTERNS),
     normalization=st.sampled_from([None, "NFC"]),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import ENCODINGS, normalized
 from pairs import FAMILIES, Pair, pair
-from seeds import seeded
+from seeds import few, seeded
 
 ENDINGS = [
     "", "a", "hello fanta", "hello ", "a  ", "\n", "hello\n", "\n\n", "\t",
@@ -37,10 +37,7 @@ def test_endings(family: Pair):
 MANY = [" ", "  ", " \n "]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [FAMILIES[0], *(pytest.param(name, marks=pytest.mark.thorough) for name in FAMILIES[1:])],
-)
+@pytest.mark.parametrize("name", few(FAMILIES))
 def test_endings_of_many_completions(name):
     for text in MANY:
         compare(pair(name), text, disallowed_special=())
@@ -72,12 +69,7 @@ LONG = {
 }
 
 
-THOROUGH = [
-    pytest.param(name, marks=pytest.mark.thorough) for name in ("cl100k_base", "o200k_base")
-]
-
-
-@pytest.mark.parametrize("name", ["gpt2", *THOROUGH])
+@pytest.mark.parametrize("name", few(["gpt2", "cl100k_base", "o200k_base"]))
 def test_long_last_pieces_are_tiktokens(name):
     both = pair(name)
     for text in LONG.values():

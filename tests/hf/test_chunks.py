@@ -9,7 +9,7 @@ import pytest
 from charsmaps import charsmap
 from hf_models import model_of
 from hf_oracle import SHARED, assert_same, both, tokenizers
-from seeds import seeded
+from seeds import rounds, seeded
 from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf
@@ -191,23 +191,20 @@ NAMED = [
 NAMES = "<|A|> a-b \u226e|a =a <|ax|> <\u2260a ab> < \u2581<|a a-\u2581a".split()
 
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 20))]
-
-
 @pytest.mark.parametrize("name", NORMALIZERS)
 @pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel", "BPE"])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(rounds(4)))
 def test_chunks_in_every_pipeline(kind, name, seed):
     """Tries no added tokens, then names that are searched for in normalized text."""
     for place, pre_tokenizer in enumerate(PRE_TOKENIZERS):
         pair = tokenizer_of(kind, 100 * seed + place, NORMALIZERS[name], pre_tokenizer)
         rng = seeded(f"chunks {kind} {name} {seed}", place)
-        check(*pair, [text_of(rng) for _ in range(40)])
+        check(*pair, [text_of(rng) for _ in range(rounds(40))])
         names = rng.sample(NAMES, k=rng.randrange(1, 6))
         for tokenizer, package in zip(pair, (hf, tokenizers)):
             tokenizer.add_tokens([package.AddedToken(it, normalized=True) for it in names])
         texts = []
-        for _ in range(40):
+        for _ in range(rounds(40)):
             parts = text_of(rng), *rng.choices(NAMED, k=rng.choice([0, 0, 1, 3])), text_of(rng)
             texts.append("".join(rng.sample(parts, len(parts))))
         check(*pair, texts)
@@ -246,7 +243,7 @@ def long_words(seed: int) -> models.BPE:
 
 def test_long_words_by_their_list() -> None:
     """Windows are used if the merges are in the order of ids; the text has unknown characters."""
-    for seed in range(40):
+    for seed in range(rounds(40)):
         theirs = tokenizers.Tokenizer(long_words(seed))
         theirs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         ours, theirs = both(theirs.to_str())
@@ -271,7 +268,7 @@ def real_files() -> list[Path]:
 def test_chunks_of_real_files(path):
     ours, theirs = both(path.read_text(encoding="utf-8"))
     rng = seeded(f"chunks {path.stem}", 0)
-    check(ours, theirs, [text_of(rng) for _ in range(300)])
+    check(ours, theirs, [text_of(rng) for _ in range(rounds(300))])
     for text in ("a" * 50_000, "word " * 20_000, "中" * 20_000, " " * 50_000, "é" * 20_000):
         assert ours.encode(text).ids == theirs.encode(text).ids
     for part, steps in {

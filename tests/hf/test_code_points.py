@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hf_components import CHARSMAP
 from hf_oracle import outcome, tokenizer_path, tokenizers
-from seeds import seeded
+from seeds import few, rounds, seeded
 from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf, patterns
@@ -120,16 +120,13 @@ def many() -> list[int]:
     return [*range(first, border, 8), *range(border + first, 0x110000, 64)]
 
 
-CODE_POINTS = [some, pytest.param(many, marks=pytest.mark.thorough)]
-
-
-@pytest.mark.parametrize("code_points", CODE_POINTS)
+@pytest.mark.parametrize("code_points", few([some, many]))
 @pytest.mark.parametrize("name", NORMALIZERS)
 def test_code_points_are_normalized(name, code_points):
     check_normalizer(name, code_points())
 
 
-@pytest.mark.parametrize("code_points", CODE_POINTS)
+@pytest.mark.parametrize("code_points", few([some, many]))
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
 def test_code_points_are_cut(name, code_points):
     check_pre_tokenizer(name, code_points())
@@ -148,7 +145,7 @@ def test_published_patterns_mean_what_oniguruma_reads(name):
     theirs.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_of])
     ours = hf.Tokenizer.from_str(theirs.to_str())
     rng = seeded("published patterns", 1)
-    for _ in range(2000):
+    for _ in range(rounds(2000)):
         text = "".join(rng.choices("111a A!'s\n\r\t é的٣", k=rng.randrange(1, 20)))
         assert ours.encode(text).ids == theirs.encode(text).ids, ascii(text)
         assert ours.encode(text).offsets == theirs.encode(text).offsets, ascii(text)
@@ -175,7 +172,7 @@ def charsmap_file(rules: bytes) -> str:
 def test_malformed_charsmaps_are_errors():
     rng = seeded("charsmap", 1)
     cases = [CHARSMAP[:length] for length in (0, 3, 4, 5, 100)]
-    for _ in range(300):
+    for _ in range(rounds(300)):
         changed = bytearray(CHARSMAP)
         for _ in range(rng.randrange(1, 6)):
             changed[rng.randrange(min(len(changed), rng.choice([8, 2000])))] = rng.randrange(256)

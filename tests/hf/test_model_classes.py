@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hf_models import MODELS, model_of
 from hf_oracle import tokenizers
-from seeds import seeded
+from seeds import rounds, seeded
 from small_files import unigram_file
 
 import bpe_engine
@@ -125,7 +125,7 @@ def test_scores_that_no_file_holds(seed):
     words = ["<unk>", *"abc", "ab", "bc", "abc", "ca", "cab"]
     vocab = [(word, rng.choice([*odd, rng.uniform(-9, 0)])) for word in words]
     ours, theirs = hf.Unigram(vocab, 0), tokenizers.models.Unigram(vocab, 0)
-    for _ in range(50):
+    for _ in range(rounds(50)):
         text = "".join(rng.choices("abcx", k=rng.randrange(1, 9)))
         assert outcomes(ours, text) == outcomes(theirs, text), (vocab, text)
 
@@ -160,7 +160,7 @@ def test_random_choices(case):
     )
     for name, value in options.items():
         assert getattr(ours, name) == pytest.approx(value)
-    draws, text = 20_000, "abcab"
+    draws, text = rounds(20_000), "abcab"
     counts = [
         collections.Counter(tuple(token.id for token in model.tokenize(text)) for _ in range(draws))
         for model in (ours, theirs)

@@ -12,7 +12,6 @@ from hf_components import (
     CL100K,
     added_tokens,
     decoder_chains,
-    examples,
     extra_texts,
     flags,
     flip,
@@ -27,15 +26,16 @@ from hf_oracle import (
     FIELDS,
     FILES,
     TEXTS,
-    assert_same,
     both,
+    fields_of,
+    same_outcome,
     texts_with_added,
     tokenizer_path,
     tokenizers,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from seeds import seeded
+from seeds import EXAMPLES, seeded
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 import bpe_engine
@@ -92,37 +92,6 @@ def pipeline(
     except hf.UnsupportedTokenizer as error:
         assert re.match(REFUSED, str(error)), error
         return None
-
-
-def fields_of(theirs: Any) -> list[str]:
-    """Returns the fields to compare: in `tokenizers`, affixes have offsets beyond their piece."""
-    model = theirs.model
-    affixes = ("continuing_subword_prefix", "end_of_word_suffix")
-    is_beyond = getattr(model, "byte_fallback", False) and any(
-        getattr(model, name, "") for name in affixes
-    )
-    return [name for name in FIELDS if name != "offsets" or not is_beyond]
-
-
-def same_outcome(ours: Any, theirs: Any, *given_input: Any, **options: Any) -> Any:
-    """Compares every field of an encoding, and returns theirs; None if there is an error."""
-    try:
-        expected = theirs.encode(*given_input, **options)
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":
-            # A token of spaces inside the spaces that belong to the token before.
-            ours.encode(*given_input, **options)
-            return None
-        with pytest.raises(ValueError, match=r"model\.unk_"):
-            ours.encode(*given_input, **options)
-        return None
-    if fields_of(theirs) == FIELDS:
-        assert_same(ours.encode(*given_input, **options), expected, given_input)
-    else:
-        assert ours.encode(*given_input, **options).tokens == expected.tokens
-    if len(given_input) == 1:
-        assert ours.encode_batch([*given_input], **options)[0].ids == expected.ids
-    return expected
 
 
 def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> None:
@@ -256,16 +225,9 @@ pipelines = given(
 )
 
 
-@examples(220)
+@settings(max_examples=4 * EXAMPLES)
 @pipelines
 def test_every_combination(**case):
-    check(**case)
-
-
-@pytest.mark.thorough
-@examples(5000)
-@pipelines
-def test_every_combination_many(**case):
     check(**case)
 
 
@@ -307,16 +269,9 @@ truncations = given(
 )
 
 
-@examples(50)
+@settings(max_examples=EXAMPLES)
 @truncations
 def test_truncation(**case):
-    check_truncation(**case)
-
-
-@pytest.mark.thorough
-@examples(600)
-@truncations
-def test_truncation_many(**case):
     check_truncation(**case)
 
 

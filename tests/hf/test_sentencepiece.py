@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from charsmaps import charsmap
 from hf_oracle import SHARED
-from seeds import seeded
+from seeds import rounds, seeded
 from sentencepiece_oracle import (
     MODELS,
     VERSION,
@@ -61,11 +61,11 @@ def assert_same(ours: hf.Tokenizer, theirs: Any, text: str) -> None:
 def test_ids_offsets_and_decoded_text(name: str) -> None:
     ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
     rng = seeded("sentencepiece", name)
-    for _ in range(1500):
+    for _ in range(rounds(1500)):
         assert_same(ours, theirs, random_text(rng))
     size = theirs.get_piece_size()
     assert ours.get_vocab_size() == size
-    for _ in range(1000):
+    for _ in range(rounds(1000)):
         ids = [rng.randrange(size) for _ in range(rng.randrange(9))]
         assert ours.decode(ids, skip_special_tokens=False) == theirs.decode(ids), ids
 
@@ -78,7 +78,7 @@ def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
     size = theirs.get_piece_size()
     control = [id for id in range(size) if theirs.is_control(id)]
     likely = [theirs.piece_to_id(f"<0x{byte:02X}>") for byte in b"\xe2\x82\xac\xf0\x9f\xffA \xc3"]
-    for _ in range(1500):
+    for _ in range(rounds(1500)):
         kinds = rng.choices([likely, control, range(size)], [7, 2, 1], k=rng.randrange(9))
         ids = [rng.choice(kind) for kind in kinds]
         text = theirs.decode(ids)
@@ -108,7 +108,7 @@ def test_chunk_spans_work_where_chunk_does(name: str) -> None:
     ours = opened(model_bytes(name))
     rng = seeded("sentencepiece chunks", name)
     parts = [*"½…①ﷺ™㍿\u3000\u200b \n", "ﾊﾟ", "e\u0301", ". ", "ab"]
-    for _ in range(120):
+    for _ in range(rounds(120)):
         chosen = rng.sample(parts, 3)
         text = "".join(rng.choice(chosen) * rng.randrange(1, 40) for _ in range(rng.randrange(5)))
         most = rng.randrange(1, 50)
@@ -132,13 +132,13 @@ def test_chunk_spans_work_where_chunk_does(name: str) -> None:
 def test_long_texts(name: str) -> None:
     ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
     rng = seeded("sentencepiece long", name)
-    for size in (2000, 60_000):
+    for size in (2000, 20_000):
         text = random_text(rng, size)
         expected = pieces(theirs, text)
         ids, spans = ours.encode_with_offsets(text, unit="bytes")
         assert list(zip(ids, spans)) == [(id, (start, end)) for _, id, start, end in expected]
         assert ours.encode(text).ids == ids
-    for text in ("a" * 100_000, "ab" * 50_000, " " * 100_000, "é" * 30_000, "\u2581" * 9000):
+    for text in ("a" * 30_000, "ab" * 15_000, " " * 30_000, "é" * 9000, "\u2581" * 9000):
         assert ours.encode(text).ids == theirs.encode(text)
 
 
@@ -173,7 +173,7 @@ def random_model(rng: random.Random, rules: bytes = b"") -> bytes:
 
 def test_random_models() -> None:
     rng = seeded("random models of sentencepiece")
-    for _ in range(400):
+    for _ in range(rounds(400)):
         contents = random_model(rng)
         ours, theirs = opened(contents), processor(contents)
         for _ in range(25):
@@ -184,7 +184,7 @@ def test_random_models() -> None:
 def test_long_runs_of_marks() -> None:
     """Among pieces with the same score the leftmost merges, else the best."""
     rng = seeded("runs of sentencepiece")
-    for number in range(60):
+    for number in range(rounds(60)):
         lengths = rng.sample(range(2, 20), k=rng.randrange(1, 12))
         score = (lambda: -1e9) if number % 3 else (lambda: -1e9 - rng.randrange(3) * 1e6)
         rows = [("<unk>", 0.0, 2), ("▁", -1.0, 1), ("a", -2.0, 1), ("▁a", -3.0, 1)]
@@ -200,7 +200,7 @@ def test_the_unknown_piece_in_a_text() -> None:
     """Its text is ordinary, and consecutive unknown characters are one piece, even across words."""
     rng = seeded("unknown pieces of sentencepiece")
     parts = ["<unk>", "<unk>", "u", "n", "k", "<", ">", " ", "☃", "▁", "{", "<unk", "unk>", "uk"]
-    for _ in range(120):
+    for _ in range(rounds(120)):
         letters = [letter for letter in "unk<>▁" if rng.random() < 0.7] or ["u"]
         longer = {"".join(rng.choices(letters, k=rng.randrange(2, 6))) for _ in range(12)}
         rows = [(text, -rng.uniform(0, 9), 1) for text in sorted({*letters, *longer} - {"<unk>"})]
@@ -319,7 +319,7 @@ def test_real_files(name: str) -> None:
         pytest.skip(f"{path} is missing")
     ours, theirs = opened(path.read_bytes()), processor(path.read_bytes())
     rng = seeded("sentencepiece real", name)
-    for _ in range(1000):
+    for _ in range(rounds(1000)):
         assert_same(ours, theirs, random_text(rng))
     assert [ours.id_to_token(id) for id in range(ours.get_vocab_size())] == [
         theirs.id_to_piece(id) for id in range(theirs.get_piece_size())
@@ -401,7 +401,7 @@ def test_untrusted_text_has_no_special_user_defined_pieces() -> None:
 def test_damaged_files_fail(tmp_path: Path) -> None:
     contents = model_bytes("unigram defined")
     rng = seeded("damaged model")
-    for _ in range(300):
+    for _ in range(rounds(300)):
         damaged = bytearray(contents)
         for _ in range(rng.randrange(1, 4)):
             place = rng.randrange(len(damaged) if rng.random() < 0.5 else 3000)

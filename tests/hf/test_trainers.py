@@ -15,7 +15,7 @@ import pytest
 
 tokenizers = pytest.importorskip("tokenizers")
 
-from seeds import seeded  # noqa: E402
+from seeds import rounds, seeded  # noqa: E402
 
 from bpe_engine import hf  # noqa: E402
 from bpe_engine.hf import implementations, trainers  # noqa: E402
@@ -63,13 +63,12 @@ def random_words(random: Any, letters: str, most: int) -> dict[str, int]:
 
 
 #: Number of corpora: 40 each.
-PARTS = [*range(8), *(pytest.param(part, marks=pytest.mark.thorough) for part in range(8, 250))]
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", range(rounds(32)))
 def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
     # Small counts make ties.
-    for number in range(40):
+    for number in range(rounds(40)):
         random = seeded("bpe", part, number)
         letters = random.choice(["ab", "abc", "aé日😀", "abcdefgh", "a</w>", "##ab"])
         text = text_of(random_words(random, letters, 4))
@@ -88,7 +87,7 @@ def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
 @pytest.mark.parametrize("kind", ["WordPiece", "BPE"])
 def test_affixes_are_those_of_tokenizers_where_these_are_determined(kind: str) -> None:
     """Words whose characters a hash table numbers in `tokenizers`, so that ties between pairs vary."""
-    for number in range(150):
+    for number in range(rounds(150)):
         random = seeded("affixes", kind, number)
         sets = random.sample(["ab", "cde", "fg/", "hij<", "kl", "mn>"], random.randint(1, 4))
         counts = random.sample(range(1, 900), len(sets))
@@ -167,7 +166,7 @@ def test_unigram_drops_the_pieces_that_tokenizers_drops(name: str) -> None:
 
 
 def test_word_level_is_that_of_tokenizers() -> None:
-    for number in range(40):
+    for number in range(rounds(40)):
         random = seeded("word_level", number)
         text = text_of(random_words(random, "abc", 4))
         options: dict[str, Any] = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hf_oracle import TEXTS, tokenizer_path
+from seeds import few
 
 transformers = pytest.importorskip("transformers")
 
@@ -58,11 +59,14 @@ OTHERS = [
     ("models/t5-small", "BigBirdTokenizer"),
 ]
 WITHOUT_BEGINNING = {"BertTokenizer", "DistilBertTokenizer", "PegasusTokenizer", "T5Tokenizer"}
-THOROUGH = [pytest.param(*case, marks=pytest.mark.thorough) for case in OTHERS]
 OPTIONS = [
     {},
-    {"add_prefix_space": True},
-    {"add_bos_token": True, "pad_token": "<new>", "extra_special_tokens": ["<a>", " b"]},
+    {
+        "add_bos_token": True,
+        "add_prefix_space": True,
+        "pad_token": "<new>",
+        "extra_special_tokens": ["<a>", " b"],
+    },
 ]
 
 
@@ -97,7 +101,7 @@ def attributes(tokenizer):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(options) or "plain")
-@pytest.mark.parametrize(("file", "name"), CLASSES + THOROUGH)
+@pytest.mark.parametrize(("file", "name"), few(CLASSES + OTHERS, len(CLASSES)))
 def test_loaded_alike(file, name, options, tmp_path):
     if name in WITHOUT_BEGINNING:
         # With 5.0, the class requires a BOS token.

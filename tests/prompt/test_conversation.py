@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conversations import PATTERNS, custom, text
 from oracles import ENCODINGS
-from seeds import seeded
+from seeds import rounds, seeded
 
 import bpe_engine
 from bpe_engine.prompt import Change, special, tokens, trusted, untrusted
@@ -71,13 +71,9 @@ def run_changes(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> Non
         check(conversation, change, before, enc.encode(current, **names))
 
 
-THOROUGHLY: Any = pytest.mark.thorough
-
-
-@pytest.mark.parametrize("rounds", [20, pytest.param(400, marks=THOROUGHLY)])
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_changes_equal_encode(enc: bpe_engine.Encoding, rounds: int) -> None:
-    for round in range(rounds):
+def test_changes_equal_encode(enc: bpe_engine.Encoding) -> None:
+    for round in range(rounds(40)):
         run_changes(enc, seeded("changes", enc.name, round), 30)
 
 
@@ -152,11 +148,10 @@ def check_stable(enc: bpe_engine.Encoding, rng: random.Random, continuations: in
     return characters / max(1, len(begin))
 
 
-@pytest.mark.parametrize("rounds", [40, pytest.param(240, marks=THOROUGHLY)])
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_stable_ids_stay(enc: bpe_engine.Encoding, rounds: int) -> None:
+def test_stable_ids_stay(enc: bpe_engine.Encoding) -> None:
     rng = seeded("prompt")
-    shares = [check_stable(enc, rng, 20) for _ in range(rounds)]
+    shares = [check_stable(enc, rng, 20) for _ in range(rounds(80))]
     shares.append(check_stable(enc, rng, 200))
     if enc.name in ENCODINGS:
         assert sum(shares) / len(shares) > 0.5
@@ -193,7 +188,7 @@ def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -
     conversation = bpe_engine.prompt.Conversation(enc, allowed_special="all")
     current: list[Any] = []
     before: list[int] = []
-    for _ in range(120):
+    for _ in range(rounds(120)):
         at = rng.randrange(len(current) + 1)
         current = rng.choice(
             [
@@ -263,7 +258,7 @@ def test_guards_are_those_of_encode(gpt2: bpe_engine.Encoding) -> None:
 
 def test_guards_find_names_across_what_stayed(gpt2: bpe_engine.Encoding) -> None:
     rng = seeded("prompt")
-    for _ in range(300):
+    for _ in range(rounds(300)):
         disallowed: Any = rng.choice(["all", {"ab c"}, {"<|endoftext|>", "x"}])
         conversation = bpe_engine.prompt.Conversation(gpt2, disallowed_special=disallowed)
         current = ""

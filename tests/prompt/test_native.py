@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 import pytest
 from jinja2.filters import do_indent
-from seeds import seeded
+from seeds import rounds, seeded
 
 from bpe_engine._core import call_method
 from bpe_engine.prompt import ChatTemplate, trusted
@@ -67,7 +67,7 @@ def test_json_in_templates_is_that_of_transformers(arguments: str) -> None:
         for data in ("x", "[x, 'a']", "{'k': x}", "x['a']", "1.5", "'é'")
     )
     plain, ours = environment.from_string(source), ChatTemplate(source)
-    for case in range(60):
+    for case in range(rounds(60)):
         rng = seeded("tojson", arguments, case)
         x = {"a": value(rng), "b" + text(rng): value(rng), "c": "\ud800" if case % 7 == 0 else 1}
         if case % 5 == 0:
@@ -185,7 +185,7 @@ def test_native_calls_are_counted() -> None:
 def test_indent_is_that_of_jinja() -> None:
     rng, indent = seeded("indent"), string_filters()["indent"]
     ends = ["\n", "\r", "\r\n", "\v", "\x85", "\u2028", "\n\n"]
-    for _ in range(2000):
+    for _ in range(rounds(2000)):
         plain = "".join(rng.choices([*TEXTS, *ends], k=rng.randrange(8)))
         options = rng.randrange(5), rng.random() < 0.5, rng.random() < 0.5
         expected = do_indent(plain, *options)

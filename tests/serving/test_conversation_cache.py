@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conversations import PATTERNS, custom, text
 from oracles import ranks, repaired
-from seeds import seeded
+from seeds import rounds, seeded
 from small_files import LEVEL, added_token
 from work import work
 
@@ -111,12 +111,12 @@ def test_texts_have_the_ids_of_the_whole(name: str, max_bytes: int) -> None:
     )
     encode = whole(tokenizer)
     pool: list[Any] = []
-    for _ in range(60):
+    for _ in range(rounds(60)):
         prompt = varied(rng, pool, lambda most: text(rng, 12 * most))
         assert cache.encode(prompt) == encode(prompt)
         assert cache.stats().memory <= max_bytes
     stats = cache.stats()
-    assert stats.prompts == 60 and stats.reused_tokens <= stats.tokens
+    assert stats.prompts == rounds(60) and stats.reused_tokens <= stats.tokens
     assert (stats.reused_tokens > 0) == (max_bytes > 0)
     assert (stats.evicted_blocks > 0) == (max_bytes == 10_000)
 
@@ -143,7 +143,7 @@ def test_segments_have_the_ids_of_the_whole(name: str, max_bytes: int) -> None:
             for _ in range(rng.randrange(most // 4 + 1))
         ]
 
-    for _ in range(50):
+    for _ in range(rounds(50)):
         prompt = varied(rng, pool, new)
         assert cache.encode(prompt) == tokenizer.encode_segments(prompt)
         rendered = "".join(getattr(part, "text", part[0]) for part in prompt)

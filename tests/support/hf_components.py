@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from charsmaps import charsmap
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from seeds import seeded
 from tokenizers import (
@@ -265,11 +264,3 @@ PIECES = [
     "\u0301\u0323", "\x01", "\r\n", "語\u0301", "\u0378", "\u3099\u0301", "각", "do not n't", "_", ".",
 ]  # fmt: skip
 extra_texts = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
-
-
-def examples(count: int):
-    return settings(
-        max_examples=count,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )

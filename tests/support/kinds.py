@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from hf_oracle import TEXTS, tokenizers
-from seeds import seeded
+from seeds import rounds, seeded
 
 import bpe_engine
 from bpe_engine import hf
@@ -218,7 +218,7 @@ for _kind, _model in (("Unigram", "unigram"), ("BPE", "bpe llama")):
 
 def texts(count: int, note: str) -> list[str]:
     rng = seeded(f"matrix {note}")
-    return ["".join(rng.choices(PIECES, k=rng.randrange(8))) for _ in range(count)]
+    return ["".join(rng.choices(PIECES, k=rng.randrange(8))) for _ in range(rounds(count))]
 
 
 def ids_of(case: Case, text: str) -> list[int]:

@@ -9,9 +9,15 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 VARIABLE = "BPE_ENGINE_TEST_SEED"
 SEED = int(os.environ.get(VARIABLE, "0"))
+#: Texts of each hypothesis test. `make nightly` sets more.
+EXAMPLES = int(os.environ.get("BPE_ENGINE_TEST_EXAMPLES", "30"))
 
 
 def seeded(*key: object) -> random.Random:
@@ -26,3 +32,17 @@ def seeded(*key: object) -> random.Random:
 def seed_for(*key: object) -> int:
     """Returns a seed of 32 bits for generators of other packages."""
     return seeded(*key).getrandbits(32)
+
+
+def rounds(count: int) -> int:
+    """Returns the number of random cases to try: a quarter of ``count``, or all of them nightly.
+
+    >>> rounds(100) == (100 if EXAMPLES >= 120 else 100 * EXAMPLES // 120)
+    True
+    """
+    return max(1, count * min(EXAMPLES, 120) // 120)
+
+
+def few(items: Sequence[T], count: int = 1) -> Sequence[T]:
+    """Returns the first ``count`` of the items, or all of them nightly."""
+    return items if EXAMPLES >= 120 else items[:count]

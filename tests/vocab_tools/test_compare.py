@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from browser import needs_chromium, seen_in_browser
 from hf_oracle import SHARED, tokenizer_path
-from seeds import seeded
+from seeds import rounds, seeded
 from vocab_command import run
 
 import bpe_engine
@@ -78,7 +78,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
 
 def test_segments_are_the_text() -> None:
     draw = seeded("segments")
-    for _ in range(2000):
+    for _ in range(rounds(2000)):
         text = "".join(draw.choices("a中\n\r .1!", k=draw.randint(0, 20)))
         assert "".join(segments_of([text])) == text
 
@@ -86,7 +86,7 @@ def test_segments_are_the_text() -> None:
 def test_every_published_pattern_cuts_between_segments() -> None:
     draw = seeded("cuts")
     encodings = [bpe_engine.get_encoding(name) for name in bpe_engine.list_encoding_names()]
-    for _ in range(500):
+    for _ in range(rounds(500)):
         text = "".join(draw.choices(["a", "中", "\n", "\r", " ", ".", "1", "/", "'s"], k=12))
         segments = segments_of([text])
         for encoding in encodings:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tiktoken
 from hf_oracle import SHARED, tokenizer_path
-from seeds import seeded
+from seeds import few, rounds, seeded
 from small_files import write_gguf
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
@@ -58,7 +58,7 @@ def random_ranks(draw: random.Random, gaps: bool = False) -> dict[bytes, int]:
 
 
 def test_splits_are_what_merging_joins_last() -> None:
-    for turn in range(200):
+    for turn in range(rounds(200)):
         ranks = random_ranks(seeded("splits", turn), gaps=True)
         splits = vocabulary.token_splits(ranks)
         for token in ranks:
@@ -301,7 +301,7 @@ def test_files_that_are_not_byte_level(tmp_path: Path) -> None:
         convert_tokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "o.json"))
 
 
-@pytest.mark.parametrize("size", [2000, pytest.param(151_643, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("size", few([2000, 151_643]))
 def test_qwen2_5_with_new_tokens_is_what_transformers_loads(tmp_path: Path, size: int) -> None:
     transformers = pytest.importorskip("transformers")
     numpy = pytest.importorskip("numpy")
@@ -456,7 +456,7 @@ def test_chains_that_amount_to_one_pattern() -> None:
             "\u3097",
             "\t",
         ]
-        for _ in range(3000):
+        for _ in range(rounds(3000)):
             text = "".join(draw.choices(parts, k=draw.randint(0, 9)))
             cut = [text[start:end] for _, (start, end) in theirs.pre_tokenize_str(text)]
             assert ours.split(text) == cut, (chain, text)

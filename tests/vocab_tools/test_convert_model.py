@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from seeds import seeded
+from seeds import rounds, seeded
 from sentencepiece_oracle import made_model, model_bytes, processor, random_text, write_model
 from vocab_command import run
 
@@ -24,7 +24,7 @@ def test_a_model_that_tokenizers_can_express(tmp_path: Path) -> None:
     conversion.save()
     ours, theirs = hf.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(target))
     rng = seeded("converted model")
-    for _ in range(500):
+    for _ in range(rounds(500)):
         text = random_text(rng)
         if not any(name in text for name in ("<s>", "</s>", "<unk>")):
             found = theirs.encode(text)
@@ -58,7 +58,7 @@ def test_a_tokenizer_json_becomes_a_model(model: str, like: str, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     theirs = processor(target.read_bytes())
     rng = seeded("converted to a model", model, like)
-    for _ in range(500):
+    for _ in range(rounds(500)):
         line = random_text(rng)
         if not any(name in line for name in ("<s>", "</s>", "<unk>")):
             ids = trained.tokenizer.encode(line, add_special_tokens=False).ids
@@ -160,7 +160,7 @@ def test_gguf_files_of_sentencepiece(tmp_path: Path, model: str, name: str) -> N
     conversion.save()
     theirs, ours = tokenizers.Tokenizer.from_file(str(target)), processor(plain)
     rng = seeded("converted gguf")
-    for _ in range(300):
+    for _ in range(rounds(300)):
         text = random_text(rng)
         if not any(name in text for name in ("<s>", "</s>", "<unk>", "<pad>")):
             assert theirs.encode(text).ids == ours.encode(text), text
