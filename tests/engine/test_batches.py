@@ -77,14 +77,6 @@ def test_garbage_collector_is_restored() -> None:
         gc.enable()
 
 
-def test_small_batches() -> None:
-    enc = bpe_engine.get_encoding("cl100k_base")
-    assert rows(enc.encode_batch_to_numpy([])) == []
-    assert rows(enc.encode_batch_to_numpy([""])) == [[]]
-    assert rows(enc.encode_batch_to_numpy(("a", "b"), num_threads=1)) == [[64], [65]]
-    assert enc.encode_batch([]) == enc.decode_batch([]) == enc.decode_bytes_batch([]) == []
-
-
 @pytest.mark.parametrize("threads", [1, 8])
 def test_first_error_of_a_batch_is_raised(threads: int) -> None:
     enc = bpe_engine.get_encoding("o200k_base")

@@ -14,15 +14,6 @@ from oracles import QWEN_PATTERN, ranks
 from bpe_engine import encoding_for_model, encoding_name_for_model, get_encoding
 
 ENCODING = get_encoding("qwen")
-TEXT = 'print("<|endoftext|>")'
-
-
-def test_attack_surface():
-    plain = [1350, 9639, 91, 8691, 723, 427, 91, 82598]
-    assert ENCODING.encode(TEXT, allowed_special=set(), disallowed_special=()) == plain
-    assert ENCODING.encode(TEXT, allowed_special="all") == [1350, 445, 151643, 899]
-    with pytest.raises(ValueError, match="'<|endoftext|>'"):
-        ENCODING.encode(TEXT)
 
 
 def test_special_tokens_are_looked_for_after_normalizing():
@@ -30,27 +21,6 @@ def test_special_tokens_are_looked_for_after_normalizing():
     assert ENCODING.encode("<\u0338|endoftext|>") == ENCODING.encode("\u226e|endoftext|>")
     assert ENCODING.encode("\u212a") == ENCODING.encode("K")
     assert ENCODING.encode("e\u0301") == ENCODING.encode("\u00e9")
-
-
-@pytest.mark.parametrize("text", ["e\u0301", "a\u0323\u0307", "\u1100\u1161", "ﬁ", "\u2126"])
-def test_every_path_normalizes(text):
-    ids = ENCODING.encode(text)
-    assert ENCODING.decode(ids) == unicodedata.normalize("NFC", text)
-    assert ENCODING.encode_ordinary(text) == ids
-    assert ENCODING.encode_to_numpy(text).tolist() == ids
-    assert ENCODING.encode_batch([text]) == [ids]
-    assert ENCODING.encode_ordinary_batch([text]) == [ids]
-    assert ENCODING.encode_with_offsets(text)[0] == ids
-    assert ENCODING.count(text) == len(ids)
-    assert ENCODING.count_till_limit(text, 99) == len(ids)
-    assert "".join(ENCODING.split(text)) == unicodedata.normalize("NFC", text)
-    assert ENCODING.truncate(text, 99) == text
-    assert "".join(ENCODING.chunk(text, 99)) == text
-    stable, completions = ENCODING.encode_with_unstable(text)
-    normal = unicodedata.normalize("NFC", text).encode()
-    assert completions
-    for sequence in completions:
-        assert ENCODING.decode_bytes(stable + sequence).startswith(normal)
 
 
 def test_every_character_as_python_normalizes_it():

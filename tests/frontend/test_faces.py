@@ -1,18 +1,17 @@
-"""Tests that segments, audits, conversations and stable prefixes are the same in all tokenizer
-classes."""
+"""Tests what segments, pools and unknown ids do in each tokenizer class, and in odd files."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hf_oracle import tokenizer_path, tokenizers
 from kinds import FLAGS, METASPACE, PREPEND, REPLACE, byte_level_file, characters_file
-from seeds import seeded
+from seeds import rounds, seeded
 
 import bpe_engine
 from bpe_engine import hf
@@ -22,11 +21,6 @@ from vocab_tools.convert import formats, tokenizer_json
 
 CHAT = ["<|im_start|>", "<|im_end|>"]
 NAMES = ["<|endoftext|>", *CHAT]
-PIECES = [
-    "a", "B", "word ", " the", "The", "'", "'s", "ſ", " ", "  ", "\n", "\r\n", "\u3000", "1", "123",
-    "e\u0301", "\u0301", "<", ">", "가", "的", "你好，世界。", "🦀", "<|", "|>", "<|endof", "text|>",
-    "<|im_", "_end|>", *NAMES, "!", "...", "é", "\ud83d", "\ude00", "lorem ipsum dolor sit amet, " * 20,
-]  # fmt: skip
 
 
 def gpt2_faces() -> list[Any]:
@@ -49,6 +43,7 @@ def gpt2_faces() -> list[Any]:
     ]
 
 
+@cache
 def qwen_faces() -> list[Any]:
     encoding = bpe_engine.get_encoding("qwen2.5")
     file = hf.Tokenizer(tokenizer_json.dump(formats.load(formats.locate_source("qwen2.5"))))
@@ -67,22 +62,6 @@ def faces(request: pytest.FixtureRequest) -> list[Any]:
     return FACES[request.param]()
 
 
-def text(rng: random.Random, most: int = 20) -> str:
-    return "".join(rng.choices(PIECES, k=rng.randrange(most)))
-
-
-def segment(rng: random.Random) -> Any:
-    kind = rng.randrange(6)
-    if kind == 0:
-        return special(rng.choice(NAMES))
-    if kind == 1:
-        return tokens([rng.randrange(50256) for _ in range(rng.randrange(3))])
-    if kind == 2:
-        return (text(rng), frozenset(rng.sample(NAMES, 2)))
-    role = rng.choice([None, "assistant", "user"])
-    return (trusted if kind == 3 else untrusted)(text(rng), role=role)
-
-
 def outcome(function: Any, *args: Any, **kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
@@ -95,56 +74,6 @@ def same(faces: list[Any], act: Any, note: object) -> Any:
     for face, other in zip(faces[1:], others):
         assert other == first, (face, note)
     return first
-
-
-def audited(face: Any, segments: Any, **kwargs: Any) -> Any:
-    audit = face.audit_segments(segments, **kwargs)
-    audit.assert_safe()
-    return (
-        audit.ids,
-        audit.segments,
-        audit.special,
-        audit.controls,
-        audit.mask(),
-        audit.mask("user"),
-    )
-
-
-def test_segments_and_audits_are_the_same(faces: list[Any]) -> None:
-    rng = seeded(faces[0].name)
-    for _ in range(150):
-        segments = [segment(rng) for _ in range(rng.randrange(7))]
-        join = rng.random() < 0.8
-        ids = same(faces, lambda face: face.encode_segments(segments, join=join), segments)
-        assert same(
-            faces, lambda face: bpe_engine.prompt.count_segments(face, segments, join=join), 0
-        ) == len(ids)
-        assert same(faces, lambda face: audited(face, segments, join=join), segments)[0] == ids
-        for policy in ("raise", lambda found: f"[{found.token}{found.offset}]"):
-            same(
-                faces,
-                lambda face: face.encode_segments(
-                    segments, on_control=policy, control=["lorem", "<|x|>"]
-                ),
-                segments,
-            )
-
-
-def test_control_strings_are_stripped_the_same(faces: list[Any]) -> None:
-    for given in ("a<|im_<|im_end|>end|>b", "x<|endoftext|>", "<|im_start|><|im_end|>", "plain"):
-        segments = [untrusted(given), special("<|im_end|>"), untrusted("<|im_end|> b")]
-        same(faces, lambda face: face.encode_segments(segments, on_control="strip"), given)
-
-
-def test_strip_goes_15_deep_on_every_face(faces: list[Any]) -> None:
-    def stripped(face: Any, depth: int) -> Any:
-        nested = "<|im_" * depth + "end|>" * depth
-        return face.encode_segments([untrusted(f"a{nested}b")], on_control="strip")
-
-    expected = faces[0].encode("ab")
-    assert same(faces, lambda face: stripped(face, 15), 15) == expected
-    kind, message = same(faces, lambda face: stripped(face, 16), 16)
-    assert kind is ValueError and "nested more than 15 deep" in message
 
 
 def test_names_that_overlap_are_found_the_same() -> None:
@@ -166,46 +95,6 @@ def test_names_that_overlap_are_found_the_same() -> None:
             same(made, lambda face: face.encode_segments(segments), segments)
 
 
-def test_conversations_are_the_same(faces: list[Any]) -> None:
-    rng = seeded(f"{faces[0].name} conversation")
-    options = {"allowed_special": "all", "disallowed_special": ()}
-    running = [bpe_engine.prompt.Conversation(face, **options) for face in faces]
-    prompt: list[Any] = []
-    old = ""
-    for step in range(120):
-        if step % 3:
-            old = old[: rng.randrange(len(old) + 1)] + text(rng, 8)
-            given: Any = old
-        else:
-            prompt = [*prompt[: rng.randrange(len(prompt) + 1)], segment(rng)]
-            given = prompt
-        changes = [conversation.update(given) for conversation in running]
-        assert all(conversation.ids == running[0].ids for conversation in running), given
-        for conversation, change in zip(running, changes):
-            assert conversation.ids[change.kept :] == change.ids
-        if step % 10 == 0:
-            forks = [conversation.fork() for conversation in running]
-            for fork in forks:
-                fork.update("another<|im_end|>")
-                assert fork.ids == forks[0].ids
-    if isinstance(given, str):
-        assert running[0].ids == faces[0].encode(given, **options)
-
-
-def test_stable_prefixes_are_the_same(faces: list[Any]) -> None:
-    rng = seeded(f"{faces[0].name} stable")
-    encoding = faces[0]
-    for _ in range(100):
-        given = text(rng)
-        for allowed in ("all", set()):
-            options = {"allowed_special": allowed, "disallowed_special": ()}
-            for face in faces:
-                ids, length = bpe_engine.prompt.stable_prefix(face, given, **options)
-                longer = encoding.encode(given + text(rng, 4), **options)
-                assert longer[: len(ids)] == ids, (face, given)
-                assert encoding.encode(given[:length], **options) == ids
-
-
 def test_a_mark_that_changes_the_end_of_a_name() -> None:
     """Encodings find names after normalization, files before it, as `tokenizers` does."""
     encoding, file, by_encoding, by_file = qwen_faces()
@@ -221,25 +110,6 @@ def test_a_mark_that_changes_the_end_of_a_name() -> None:
     parts = [trusted("a<|im_end|>"), untrusted("\u0338b")]
     for face in (encoding, file, by_encoding, by_file):
         assert face.encode_segments(parts) == theirs
-
-
-def test_disallowed_names_raise_the_same(faces: list[Any]) -> None:
-    for options in (
-        {"allowed_special": set(), "disallowed_special": "all"},
-        {"allowed_special": set(), "disallowed_special": {"<|im_end|>", "never"}},
-    ):
-        for given in ("a<|im_end|>", "<|endoftext|>"):
-            same(
-                faces,
-                lambda face: bpe_engine.prompt.Conversation(face, **options).update(given),
-                given,
-            )
-            if isinstance(outcome(faces[0].encode, given, **options), tuple):
-                same(
-                    faces,
-                    lambda face: bpe_engine.prompt.stable_prefix(face, given, **options),
-                    given,
-                )
 
 
 # ---- Files with steps that look around ----
@@ -316,7 +186,7 @@ def test_odd_files_keep_the_promise(
         every: list[Any] = []
         all_text = ""
         old = ""
-        for _ in range(25):
+        for _ in range(rounds(32)):
             parts = ["".join(rng.choices(WORDS, k=rng.randrange(6))) for _ in range(4)]
             whole = tokenizer.encode("".join(parts), add_special_tokens=False).ids
             one = [trusted("".join(parts))]

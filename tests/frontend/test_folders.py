@@ -14,7 +14,6 @@ import bpe_engine
 from bpe_engine import Tokenizer, hf
 from bpe_engine.load import dump_tiktoken_bpe
 from bpe_engine.qwen import QwenTokenizer
-from bpe_engine.read.byte_level import text_of
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("numpy")
@@ -78,16 +77,6 @@ def test_rank_files(tmp_path: Path) -> None:
     (path / "more.tiktoken").write_bytes(file.read_bytes())
     with pytest.raises(ValueError, match="a folder with more.tiktoken, some.tiktoken; give"):
         Tokenizer.from_pretrained(path, pattern="cl100k_base")
-
-
-def test_published_ranks_bring_their_pattern(tmp_path: Path) -> None:
-    data = Path(__file__).parents[2] / "data"
-    for name in ("o200k_base", "r50k_base"):
-        path = write(tmp_path / name)
-        (path / f"{name}.tiktoken").symlink_to(data / f"{name}.tiktoken")
-        tokenizer = Tokenizer.from_pretrained(path)
-        for text in TEXTS:
-            assert tokenizer.encode(text) == bpe_engine.get_encoding(name).encode_ordinary(text)
 
 
 # ---- What else is in a folder ----
@@ -277,12 +266,6 @@ def test_configurations_that_are_malformed(tmp_path: Path, config: dict[str, Any
             (path / "tokenizer.json").symlink_to(tokenizer_path("gpt2"))
         with pytest.raises(ValueError, match=r"tokenizer_config.json: .*" + next(iter(config))):
             Tokenizer.from_pretrained(path)
-
-
-def test_characters_of_bytes() -> None:
-    everything = bytes(range(256))
-    assert bpe_engine.read.byte_level.bytes_of(text_of(everything)) == everything
-    assert text_of(b" \n\xff") == "ĠĊÿ"
 
 
 def test_files_in_place_of_folders_are_named(tmp_path: Path) -> None:

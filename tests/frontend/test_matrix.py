@@ -11,6 +11,7 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,17 @@ from kinds import (
     texts,
 )
 from pages import ROOT
-from seeds import seeded
+from seeds import rounds, seeded
 
 import bpe_engine
 from bpe_engine import hf
 from bpe_engine.face import Face
-from bpe_engine.prompt import special, trusted, untrusted
+from bpe_engine.prompt import Conversation, special, stable_prefix, trusted, untrusted
 from bpe_engine.qwen import QwenTokenizer
 from bpe_engine.read import byte_level
+
+#: Every special token is disallowed.
+NONE: dict[str, Any] = {"allowed_special": set(), "disallowed_special": "all"}
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -175,6 +179,16 @@ def test_special_tokens_are_found(case: Case) -> None:
             assert name in names and found.casefold() == name.casefold()
     name = min(names)
     assert case.face.find_special(f"x {name} y")[0][0] == name
+    given = [untrusted(f"x {name} y")]
+    assert case.face.audit_segments(given).controls
+    stripped = case.face.encode_segments(given, on_control="strip")
+    assert case.decode(stripped).split() == case.decode(ids_of(case, "x  y")).split()
+    for function in (
+        Conversation(case.face, **NONE).update,
+        partial(stable_prefix, case.face, **NONE),
+    ):
+        with pytest.raises(ValueError, match="disallowed special token"):
+            function(f"x {name} y")
 
 
 def test_canonical_ids(case: Case) -> None:
@@ -206,7 +220,7 @@ def test_decoding_of_any_ids(case: Case) -> None:
     known = table.ids("ordinary") + table.ids("special")
     # Bytes outside ASCII, on their own and at an end of a token.
     broken = [id for id in known if len(table[id]) < 4 and not table[id].isascii()]
-    for _ in range(150):
+    for _ in range(rounds(150)):
         ids = [
             rng.choice(broken if broken and rng.random() < 0.7 else known)
             for _ in range(rng.randrange(9))
@@ -231,7 +245,7 @@ def test_bytes_of_any_ids(name: str) -> None:
     rng = seeded(f"matrix bytes {name}")
     space = 0x20
     likely = [space, 0xE2, 0x82, 0xAC, 0x41, 0xFF, case.face.token_to_id("▁"), 300, 301, 310]
-    for _ in range(800):
+    for _ in range(rounds(800)):
         ids = rng.choices(likely, k=rng.randrange(1, 6))
         made, text = case.face.decode_bytes(ids), case.decode(ids)
         try:
@@ -262,7 +276,7 @@ def test_shown_tokens(case: Case) -> None:
 def test_segments_and_growing_texts(case: Case) -> None:
     for text in texts(20, "segments"):
         ids = ids_of(case, text)
-        conversation = bpe_engine.prompt.Conversation(case.face, disallowed_special=())
+        conversation = Conversation(case.face, disallowed_special=())
         conversation.update(text[: len(text) // 2])
         conversation.update(text)
         assert conversation.ids == ids
@@ -271,7 +285,7 @@ def test_segments_and_growing_texts(case: Case) -> None:
             conversation.append(text[end : end + 5])
             conversation.append(text[end + 5 :])
             assert conversation.ids == ids, (text, end)
-        stable, length = bpe_engine.prompt.stable_prefix(case.face, text, disallowed_special=())
+        stable, length = stable_prefix(case.face, text, disallowed_special=())
         assert ids[: len(stable)] == stable and 0 <= length <= len(text)
         assert not set(case.face.encode_segments([untrusted(text)])) & special_ids(case.face)
 
@@ -280,8 +294,8 @@ def test_appends(case: Case) -> None:
     rng = seeded("matrix appends")
     names = sorted(name for name in case.face.special_tokens_set if name.strip())[:4]
     for _ in range(6):
-        conversation = bpe_engine.prompt.Conversation(case.face, disallowed_special=())
-        prompt, whole = bpe_engine.prompt.Conversation(case.face), ""
+        conversation = Conversation(case.face, disallowed_special=())
+        prompt, whole = Conversation(case.face), ""
         segments: list[Any] = []
         for _ in range(12):
             more = "".join(rng.choices(PIECES, k=rng.randrange(5)))
@@ -296,6 +310,7 @@ def test_appends(case: Case) -> None:
             branch = prompt.fork()
             prompt.append(parts)
             assert prompt.ids == case.face.encode_segments(segments)
+            assert case.face.audit_segments(segments).ids == prompt.ids
             if rng.random() < 0.2:
                 segments.pop()
                 prompt = branch
@@ -321,10 +336,9 @@ def test_special_tokens_as_text_are_text_in_every_ability(
     assert face.encode_with_offsets("the<a>word")[0] == ids
     assert face.encode_batch_to_numpy(["the<a>word"])[0].tolist() == ids
     assert (
-        bpe_engine.prompt.stable_prefix(face, "the<a>word ")[0]
-        == ids[: len(bpe_engine.prompt.stable_prefix(face, "the<a>word ")[0])]
+        stable_prefix(face, "the<a>word ")[0] == ids[: len(stable_prefix(face, "the<a>word ")[0])]
     )
-    conversation = bpe_engine.prompt.Conversation(face)
+    conversation = Conversation(face)
     conversation.update("the<a>word")
     assert conversation.ids == ids
 

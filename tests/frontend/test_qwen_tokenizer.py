@@ -141,14 +141,6 @@ def test_the_vocabulary() -> None:
     assert ids == (151643, 151644, 151645)
 
 
-def test_normalization_comes_first() -> None:
-    assert TOKENIZER.encode("e\u0301 \u212a") == TOKENIZER.encode("\u00e9 K")
-    assert TOKENIZER.tokenize("\u212a") == [b"K"]
-    # U+0338 composes with <, so that no special token is left.
-    assert TOKENIZER.encode("<\u0338|im_end|>") == TOKENIZER.encode("\u226e|im_end|>")
-    assert 151645 not in TOKENIZER.encode("<\u0338|im_end|>")
-
-
 @given(texts, st.sampled_from(["all", "none", "some"]))
 def test_ids_are_those_of_the_original(theirs: tiktoken.Encoding, text: str, which: str) -> None:
     allowed: Any = {"all": "all", "none": set(), "some": {"<|im_start|>", "<|extra_0|>"}}[which]

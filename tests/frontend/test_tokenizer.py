@@ -17,7 +17,7 @@ from strategies import texts
 import bpe_engine
 from bpe_engine import Tokenizer
 from bpe_engine.abilities.ragged import TokenBatch
-from bpe_engine.hf import BPE, AddedToken
+from bpe_engine.hf import AddedToken
 from bpe_engine.hf import Tokenizer as FileTokenizer
 
 np = pytest.importorskip("numpy")
@@ -372,14 +372,3 @@ def test_words_that_change_after_the_call() -> None:
         encoded = PLAIN(words, is_split_into_words=True)
         (words if words[0] == "hello" else words[0]).append("more words")
         assert encoded.word_ids(0) == [0, 1]
-
-
-def test_rows_of_random_ids_are_of_one_draw() -> None:
-    vocab = {"<pad>": 0, "a": 1, "b": 2, "ab": 3, "abab": 4}
-    model = BPE(vocab, [("a", "b"), ("ab", "ab")], dropout=0.5)
-    tokenizer = Tokenizer(FileTokenizer(model), pad_token="<pad>")
-    for _ in range(20):
-        encoded = tokenizer(["abab" * 9, "abab"], padding=True, return_offsets_mapping=True)
-        assert [row.ids for row in encoded.encodings] == encoded["input_ids"]
-        encoded = tokenizer("abab" * 9)
-        assert encoded.encodings[0].ids == encoded["input_ids"]

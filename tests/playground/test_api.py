@@ -262,11 +262,6 @@ def test_prompts_that_cannot_be_rendered() -> None:
         prompt(format="llama3", messages=[*unknown, {"role": "", "content": "", "trusted": True}])
 
 
-def test_unknown_functions() -> None:
-    with pytest.raises(LookupError, match="no function 'eval'"):
-        Api().call("eval", {})
-
-
 TEMPLATE = (
     "{{ bos_token }}{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}"
     "<|im_start|>{{ m.role }}{{ m.reasoning_content }}{{ m.content }}{{ m.tool_calls | tojson }}"
@@ -316,8 +311,3 @@ def test_tools_calls_and_reasoning() -> None:
     del asked["messages"][0]["reasoning"]
     text = Api().call("prompt", asked)["text"]
     assert '<tool_call>\n{"name": "f"' in text
-
-
-def test_a_missing_file_is_named() -> None:
-    with pytest.raises(ValueError, match=r"^/nowhere/tokenizer.json: No such file or directory$"):
-        Api().call("open", {"source": "/nowhere/tokenizer.json"})

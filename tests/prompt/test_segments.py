@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seeds import seeded
+from seeds import rounds, seeded
 from strategies import texts
 from work import work
 
@@ -73,7 +73,7 @@ def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding
     # o200k_harmony has an id with two names; decoding gives the other name.
     names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
     pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
-    for _ in range(4000):
+    for _ in range(rounds(4000)):
         segments: list[Any] = []
         rendered = []
         for _ in range(rng.randrange(1, 9)):
@@ -232,8 +232,11 @@ def test_policies_lose_no_other_text(segments: list[tuple[str, bool]], name: str
 
 
 def test_strip_refuses_control_strings_nested_deeply(gpt2: bpe_engine.Encoding) -> None:
+    given = [untrusted("a" + "<|endof" * 15 + "text|>" * 15 + "b")]
+    assert gpt2.encode_segments(given, on_control="strip") == gpt2.encode("ab")
     qwen = bpe_engine.get_encoding("qwen")
     for encoding, text, control in (
+        (gpt2, "<|endof" * 16 + "text|>" * 16, ()),
         (gpt2, "<|endof" * 50_000 + "text|>" * 50_000, ()),
         (qwen, "<e" * 50_000 + "<\u00e9>" + "\u0301>" * 50_000, ["<\u00e9>"]),
     ):

@@ -18,7 +18,7 @@ from typing import Any
 
 import chats
 import pytest
-from seeds import seeded
+from seeds import rounds, seeded
 
 import bpe_engine
 from bpe_engine.prompt import (
@@ -312,6 +312,8 @@ def check_hostile(name: str, case: int) -> bool:
         return False
     audit = enc.audit_segments(segments)
     audit.assert_safe()
+    writers = {segments[at].origin for at, found in zip(audit.segments, audit.special) if found}
+    assert {origin and origin.field for origin in writers} <= {"template"}
     text = "".join(segment.text for segment in segments)
     expected = special_ids(enc, ours(template, plain, **plain_more))
     found = special_ids(enc, segments)
@@ -336,16 +338,10 @@ def looks_into_text(template: str) -> bool:
 OWN = list(chats.TEMPLATES)
 
 
-THOROUGHLY: Any = pytest.param(10_000, 600, 600, marks=pytest.mark.thorough)
-
-
-@pytest.mark.parametrize("first, own, others", [(0, 300, 30), THOROUGHLY])
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_hostile_conversations_make_no_control_token(
-    name: str, first: int, own: int, others: int
-) -> None:
-    cases = own if name in OWN else others
-    same = sum(check_hostile(name, case) for case in range(first, first + cases))
+def test_hostile_conversations_make_no_control_token(name: str) -> None:
+    cases = rounds(400 if name in OWN else 60)
+    same = sum(check_hostile(name, case) for case in range(cases))
     assert same > cases // 4 or name not in OWN
 
 

@@ -11,11 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 import regex
-
-QWEN_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
+from oracles import QWEN_PATTERN
 
 Pieces = tuple[bytes, ...]
 PairOfPieces = tuple[bytes, bytes]

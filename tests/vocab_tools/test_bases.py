@@ -20,7 +20,6 @@ from vocab_tools import (
     check_vocabulary,
     compare_tokenizers,
     convert_tokenizer,
-    dump_ranks,
     embedding_plan,
     learn_merges,
     load_subject,
@@ -33,7 +32,6 @@ from vocab_tools.report import render
 
 #: Only letters, or everything else: published patterns never cut like this.
 PATTERN = r"[a-z]+|[^a-z]+"
-SPECIAL = {"<|end|>": 400}
 
 
 @pytest.fixture
@@ -185,14 +183,6 @@ def test_results_are_saved(tmp_path: Path) -> None:
             assert (tmp_path / f"report.{ending}").read_text(encoding="utf-8") == expected
         with pytest.raises(ValueError, match="a report ends in"):
             saved.save(tmp_path / "report.txt")
-
-
-def test_a_sidecar_without_a_pattern(tmp_path: Path) -> None:
-    path = tmp_path / "mine.tiktoken"
-    path.write_bytes(dump_ranks(BYTES))
-    (tmp_path / "mine.encoding.json").write_text(json.dumps({"special_tokens": SPECIAL}))
-    with pytest.raises(ValueError, match="names no pattern; pass the pattern"):
-        bpe_engine.load_encoding(path)
 
 
 def test_a_base_is_opened_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

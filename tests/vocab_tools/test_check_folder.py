@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import tokenizers
 from sentencepiece_oracle import T5, write_class, write_model
-from small_files import character_file, write_gguf
+from small_files import added_token, character_file, write_gguf
 from vocab_command import run
 
 from bpe_engine import patterns
@@ -38,11 +38,6 @@ def vocabulary() -> dict[str, int]:
     return {token: id for id, token in enumerate([*letters, *(a + b for a, b in MERGES)])}
 
 
-def added(id: int, content: str, **flags: bool) -> dict[str, Any]:
-    no = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": id, "content": content, **no, "special": True, **flags}
-
-
 def tokenizer_json() -> dict[str, Any]:
     level = {
         "type": "ByteLevel",
@@ -55,7 +50,7 @@ def tokenizer_json() -> dict[str, Any]:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [added(len(vocab) + at, name) for at, name in enumerate(CONTROLS)],
+        "added_tokens": [added_token(len(vocab) + at, name) for at, name in enumerate(CONTROLS)],
         "normalizer": None,
         "pre_tokenizer": level,
         "post_processor": level,
@@ -244,11 +239,11 @@ def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
     write(folder, "tokenizer.json", {**contents, "added_tokens": control, "model": model})
     assert found(check_folder(folder))["TOKENS_DIFFER"][1].endswith(" by tokenizer.model")
     # One more token, and a token that whole text encodes to.
-    more = [*contents["added_tokens"], added(len(names), "<|im_start|>")]
+    more = [*contents["added_tokens"], added_token(len(names), "<|im_start|>")]
     write(folder, "tokenizer.json", {**contents, "added_tokens": more})
     result = check_folder(folder)
     assert result.ok and "no token by tokenizer.model" in found(result)["TOKENS_MISSING"][1]
-    more = [*contents["added_tokens"], added(len(names) - 1, names[-1], special=False)]
+    more = [*contents["added_tokens"], added_token(len(names) - 1, names[-1], special=False)]
     write(folder, "tokenizer.json", {**contents, "added_tokens": more})
     assert (
         "is not special by tokenizer.json, and ordinary"
@@ -338,7 +333,7 @@ def test_texts_with_names_of_special_tokens(folder: Path) -> None:
 
 def test_names_that_cannot_be_left_out(folder: Path) -> None:
     path, contents = model_folder(folder)
-    more = [*contents["added_tokens"], added(contents["model"]["vocab"]["▁"], " ")]
+    more = [*contents["added_tokens"], added_token(contents["model"]["vocab"]["▁"], " ")]
     write(folder, "tokenizer.json", {**contents, "added_tokens": more})
     none, one = (check_folder(folder, texts).sources[1] for texts in ([], ["a b", "c"]))
     assert (one.compared, one.left_out) == (none.compared + 1, none.left_out + 1)
@@ -428,11 +423,11 @@ def with_a_token(name: str) -> dict[str, Any]:
 #: Contents or changed fields of files by name, and the findings.
 FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
     (
-        {CONFIG: {"added_tokens_decoder": {"262": added(262, "<|begin|>"), "300": added(300, "<|end|>")}}},
+        {CONFIG: {"added_tokens_decoder": {"262": added_token(262, "<|begin|>"), "300": added_token(300, "<|end|>")}}},
         {"ADDED_TOKEN_ID": ["'<|end|>' is 263 in tokenizer.json, and 300 in tokenizer_config.json"]},
     ),
     (
-        {CONFIG: {"added_tokens_decoder": {"263": added(263, "<|x|>")}}},
+        {CONFIG: {"added_tokens_decoder": {"263": added_token(263, "<|x|>")}}},
         {"ADDED_TOKEN_ID": ["263 is '<|end|>' in tokenizer.json, and '<|x|>' in tokenizer_config.json"]},
     ),
     (
@@ -440,7 +435,7 @@ FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
         {"ADDED_TOKEN_MISSING": ["'<|extra|>', 266 in added_tokens.json"]},
     ),
     (
-        {CONFIG: {"added_tokens_decoder": {"263": added(263, "<|end|>", lstrip=True, special=False)}}},
+        {CONFIG: {"added_tokens_decoder": {"263": added_token(263, "<|end|>", lstrip=True, special=False)}}},
         {"ADDED_TOKEN_FLAGS": ["'<|end|>': lstrip is False, and True in tokenizer_config.json; special "
                                "is True, and False in tokenizer_config.json"]},
     ),
@@ -600,7 +595,7 @@ def test_broken_templates(folder: Path, template: str) -> None:
 
 def test_tags(folder: Path) -> None:
     contents = tokenizer_json()
-    contents["added_tokens"].append(added(266, "<think>", special=False))
+    contents["added_tokens"].append(added_token(266, "<think>", special=False))
     write(folder, "tokenizer.json", contents)
     changed(folder, "config.json", vocab_size=267)
     changed(folder, "tokenizer_config.json", chat_template=TEMPLATE + "<think></think>[DONE]")

@@ -15,10 +15,7 @@ from seeds import seeded
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
-import bpe_engine
 from bpe_engine.texts import plain_text
-from bpe_engine.texts.plain_text import BLOCK_CHARACTERS
-from bpe_engine.texts.reading import read_texts
 from vocab_tools import (
     ExtendOptions,
     check_vocabulary,
@@ -29,9 +26,8 @@ from vocab_tools import (
     propose_words,
     read_words,
 )
-from vocab_tools.corpus.cutting import Cutting, cutting
+from vocab_tools.corpus.cutting import Cutting
 from vocab_tools.corpus.effect import corpus_effect
-from vocab_tools.corpus.piece_counts import count_corpus
 from vocab_tools.extend import propose
 from vocab_tools.extend.selection import learned_tokens, savings_of
 from vocab_tools.patterns import named_pattern
@@ -121,14 +117,6 @@ def test_an_extension_with_errors_is_not_saved(corpus: Path, tmp_path: Path) -> 
     assert not (tmp_path / "new.tiktoken").exists()
 
 
-def test_more_ids_save_more(corpus: Path) -> None:
-    saved = [
-        propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(n)).saved
-        for n in (2, 5, 10, 20, 60)
-    ]
-    assert saved == sorted(saved) and saved[1] > 0
-
-
 def test_scripts_and_exclusions(corpus: Path) -> None:
     def words(**options: object) -> set[str]:
         found = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(300, **options))  # type: ignore[arg-type]
@@ -142,25 +130,6 @@ def test_scripts_and_exclusions(corpus: Path) -> None:
         words(scripts=["Tahi"])
     with pytest.raises(ValueError, match="new_ids is 0"):
         propose_words(BYTES, [corpus], ExtendOptions(0))
-
-
-def counted(path: Path, pattern: str, field: str = "text") -> dict[str, int]:
-    with count_corpus([path], cutting(pattern), field=field) as counts:
-        return dict(counts.texts())
-
-
-def test_blocks_change_no_piece(tmp_path: Path) -> None:
-    chooser = seeded("blocks")
-    words = ["one", " two", "\n", "three\n", "  ", "猫", ".\n\n", "\r\n", "4", "'s"]
-    text = "".join(chooser.choice(words) for _ in range(BLOCK_CHARACTERS))
-    path = tmp_path / "long.txt"
-    path.write_bytes(text.encode())
-    assert len(list(read_texts(path))) > 1
-    for name in ("qwen", "gpt2", "o200k_base"):
-        expected: dict[str, int] = {}
-        for piece in bpe_engine.get_encoding(name).split(text):
-            expected[piece] = expected.get(piece, 0) + 1
-        assert counted(path, name) == expected
 
 
 def test_rare_pieces_are_counted_when_memory_is_full(
