@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import shutil
 import sys
 import warnings
@@ -32,7 +31,7 @@ from .templates import (
     template_errors,
 )
 
-_PRICE = click.FloatRange(min=0)
+_PRICE = click.FloatRange(0, 1e6)
 # Time limit for the template of a request: long logs of agents are rendered on busy machines.
 _MAX_SECONDS = 60.0
 _COST = "cost: {cost:.6g}; {cost_without_cache:.6g} without a cache"
@@ -77,8 +76,6 @@ def account(
     if price_cached is not None and price_in is None:
         raise click.UsageError("--price-cached needs --price-in")
     prices = price_in, price_in if price_cached is None else price_cached
-    if not all(price is None or math.isfinite(price) for price in prices):
-        raise click.UsageError("--price-in and --price-cached take finite numbers")
     source = _source(**choice)
     accounts = (_account(*request, source) for request in _requests(path))
     found = list(islice(accounts, 2))
@@ -174,9 +171,9 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
     if "tokenizer" in source:
         messages = [_as_served(message) for message in messages]
         given = request.get("chat_template_kwargs") or {}
-        if not _is_object(given) or (taken := _TAKEN & given.keys()):
-            wrong = f"may not set {min(taken)!r}" if _is_object(given) else "must be an object"
-            raise ValueError(f"{place}: 'chat_template_kwargs' {wrong}")
+        if not _is_object(given) or _TAKEN & given.keys():
+            names = ", ".join(sorted(_TAKEN))
+            raise ValueError(f"{place}: 'chat_template_kwargs' must be an object without {names}")
         more = {key: request[key] for key in _TEMPLATE_KEYS if request.get(key) is not None}
         more |= {**given, "max_seconds": _MAX_SECONDS}
     try:

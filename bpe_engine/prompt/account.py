@@ -8,12 +8,12 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, cached_property, partial
 from itertools import accumulate, compress, groupby, pairwise, takewhile
-from operator import not_
+from operator import itemgetter, not_
 from typing import Any, NamedTuple
 
 from .._arguments import whole_number
@@ -57,6 +57,8 @@ class Part(NamedTuple):
         return data | ({"parts": [part.to_dict() for part in self.parts]} if self.parts else {})
 
 
+# Group and index of the template's own part.
+_TEMPLATE = ("template", -1)
 # `Part(...)` in half the time.
 _part: Callable[[Any], Part] = partial(tuple.__new__, Part)
 
@@ -67,7 +69,7 @@ class Side(NamedTuple):
     place: int
     #: Name of the part, such as "messages[0].content".
     part: str
-    origin: Origin | None
+    origin: Origin
     text: str
     #: Text of the token and its neighbors.
     context: str
@@ -86,7 +88,7 @@ class Account:
         estimates: list[str] | None = None,
     ):
         self._segments, self._tokenizer = segments, tokenizer
-        self._messages, self._tools = messages, tools
+        self._given: dict[str, list[Any]] = {"messages": messages, "tools": tools}
         self._counted, self._is_closed = counted, estimates is not None
         self._items, self._leaf_of = _leaves(segments)
         #: Number of tokens of the whole prompt.
@@ -108,20 +110,21 @@ class Account:
         """Top-level parts, whose tokens sum to `total`."""
         size = sum(map(len, self._items.values()))
         counts, crossing = self._counted.totals(self._leaf_of, size)
-        groups: dict[str, list[Part]] = {name: [] for name in _GROUPS}
-        for (group, at), fields in self._items.items():
-            name = _name(group, at)
-            parts = [
-                _part((f"{name}.{field}" if field else name, counts[it], "", crossing[it], ()))
-                for field, it in fields.items()
-            ]
-            label = self._labels.get((group, at), "")
-            if group == "messages" and label in _SYSTEM:
+        groups, labels = {name: list[Part]() for name in _GROUPS}, self._labels
+        for item, fields in self._items.items():
+            name, label = _name(*item), labels.get(item, "")
+            tokens = across = 0
+            parts = []
+            for field, leaf in fields.items():
+                tokens, across = tokens + counts[leaf], across + crossing[leaf]
+                each = f"{name}.{field}" if field else name
+                parts.append(_part((each, counts[leaf], "", crossing[leaf], ())))
+            if item[0] == "messages" and label in _SYSTEM:
                 groups["system"] += parts
-            elif at >= 0:
-                groups[group].append(_sum(name, parts, label))
-            elif parts[0].tokens or group != "template":
-                groups.setdefault(group, []).extend(parts)
+            elif item[0] == "messages":
+                groups["messages"].append(_part((name, tokens, label, across, tuple(parts))))
+            elif tokens or item != _TEMPLATE:
+                groups.setdefault(item[0], []).append(parts[0]._replace(label=label))
         return tuple(_sum(name, parts) for name, parts in groups.items() if parts)
 
     def __iter__(self) -> Iterator[Part]:
@@ -143,17 +146,7 @@ class Account:
         return {"total": self.total, "estimates": self.estimates, "parts": parts}
 
     def compare(self, before: Account) -> Comparison:
-        """Compares this prompt with an earlier one.
-
-        >>> from bpe_engine.prompt import account_prompt
-        >>> old, new = (
-        ...     account_prompt([{"role": "user", "content": text}], model="gpt-4o")
-        ...     for text in ("It is 2026-01-31 now.", "It is 2026-02-01 now.")
-        ... )
-        >>> found = new.compare(old)
-        >>> found.kept, found.first[1].text, [(change.kind, change.part) for change in found.changes]
-        (10, '02', [('date', 'messages[0].content')])
-        """
+        """Compares this prompt with an earlier one of the same model."""
         if not isinstance(before, Account):
             raise TypeError(f"compare takes an Account, not {type(before).__name__}")
         one, other = before._tokenizer, self._tokenizer
@@ -173,8 +166,8 @@ class Account:
             for near in (numbers[max(place - 6, 0) : place][::-1], numbers[place : place + 6])
         )
         shown = (after[:1], before[::-1] + after)
-        texts = map(self._decoded, shown) if after else (segment[0][:40],) * 2
-        return Side(place, _name(*self._places[self._leaf_of[at]]), segment[6], *texts)
+        texts = map(self._decoded, shown) if after else (segment.text[:40],) * 2
+        return Side(place, _name(*self._places[self._leaf_of[at]]), segment.origin, *texts)
 
     def _decoded(self, ids: list[int]) -> str:
         try:
@@ -185,13 +178,13 @@ class Account:
     @cached_property
     def _labels(self) -> dict[tuple[str, int], str]:
         """Roles of the messages and names of the tools."""
-        labels = {("messages", at): value_of(m, "role") for at, m in enumerate(self._messages)}
-        for at, tool in enumerate(self._tools):
+        messages, tools = self._given.values()
+        labels = {("messages", at): value_of(m, "role") for at, m in enumerate(messages)}
+        for at, tool in enumerate(tools):
             labels["tools", at] = value_of(value_of(tool, "function") or tool, "name")
-        for leaf, segment in () if self._messages else zip(self._leaf_of, self._segments):
-            role = segment[2] if segment[6] is None else segment[6][1]
-            if role and self._places[leaf][0] == "messages":
-                labels.setdefault(self._places[leaf][:2], role)
+        for leaf, segment in () if messages else zip(self._leaf_of, self._segments):
+            if segment.origin.role:
+                labels.setdefault(self._places[leaf][:2], segment.origin.role)
         return {item: str(label or "") for item, label in labels.items()}
 
     @cached_property
@@ -205,23 +198,20 @@ class Account:
         """Template, tools, documents and messages by name."""
         texts: dict[int, list[str]] = {leaf: [] for leaf in self._places}
         for leaf, segment in zip(self._leaf_of, self._segments):
-            texts[leaf].append(segment[0] or str(segment[5] or ""))
+            texts[leaf].append(segment.text or str(segment.ids or ""))
         units = {}
-        for (group, at), leaves in self._items.items():
-            name, label = _name(group, at), self._labels.get((group, at), "")
-            fields = {field: "".join(texts[leaf]) for field, leaf in leaves.items()}
-            fields = {"template": fields[""]} if group == "template" else fields
-            units[name] = _Unit(group, at, name, label, fields)
+        for item, leaves in self._items.items():
+            own = "template" if item == _TEMPLATE else ""
+            fields = {field or own: "".join(texts[leaf]) for field, leaf in leaves.items()}
+            units[_name(*item)] = _Unit(*item, _name(*item), self._labels.get(item, ""), fields)
         return units
 
 
-def _sum(name: str, parts: list[Part], label: str = "") -> Part:
+def _sum(name: str, parts: list[Part]) -> Part:
     if len(parts) == 1 and parts[0].name == name:
-        return parts[0]._replace(label=label, parts=())
-    tokens = crossing = 0
-    for part in parts:
-        tokens, crossing = tokens + part[1], crossing + part[3]
-    return _part((name, tokens, label, crossing, tuple(parts)))
+        return parts[0]
+    crossing = sum(part.crossing for part in parts)
+    return Part(name, sum(part.tokens for part in parts), "", crossing, tuple(parts))
 
 
 def _name(group: str, at: int, field: str = "") -> str:
@@ -245,31 +235,25 @@ class _Unit:
         return self.label, *sorted(it for it in self.fields.items() if it[0] != "template")
 
 
-def _leaves(segments: Sequence[Any]) -> tuple[dict[tuple[str, int], dict[str, int]], list[int]]:
-    """Returns the number of each leaf of the tree by group and index (or -1), and by field (or "");
-    and the leaf of each segment."""
-    items: dict[tuple[str, int], dict[str, int]] = {("template", -1): {"": 0}}
+def _leaves(segments: Sequence[Segment]) -> tuple[dict[tuple[str, int], dict[str, int]], list[int]]:
+    """Returns the number of each leaf of the tree by part, and by field (or ""); and the leaf of
+    each segment."""
+    items: dict[tuple[str, int], dict[str, int]] = {_TEMPLATE: {"": 0}}
     leaf_of: list[int] = []
     size = 1
-    item, fields = ("", -1), dict[str, int]()
-    for segment in segments:
-        field = ""
-        if not (origin := segment[6]):
-            # Labels: "messages[1]", the name of a part, or "format" for text of the template.
-            group, at = segment[3] or segment[2] or "text", -1
-            if found := re.fullmatch(r"messages\[(\d+)\]", group):
-                group, at, field = "messages", int(found[1]), "content"
-            elif segment[3] == "format":
-                group = "template"
-        elif origin[0] is None:
-            group, at = origin[2], origin[3][0] if origin[3] else -1
-        else:
-            group, at, field = "messages", origin[0], origin[2]
-        if at != item[1] or group != item[0]:
-            item = group, at
-            fields = items.setdefault(item, {})
-        leaf = fields.setdefault(field, size)
-        size += leaf == size
+    last, message, leaf = None, -1, 0
+    # A loop without tuples: the garbage collector costs more than the steps.
+    for origin in map(itemgetter(6), segments):
+        if origin is not last:
+            last, at = origin, origin[0]
+            if at is None:
+                item = origin[2], origin[3][0] if origin[3] else -1
+                leaf = items.setdefault(item, {}).setdefault("", size)
+            else:
+                if at != message:
+                    message, fields = at, items.setdefault(("messages", at), {})
+                leaf = fields.setdefault(origin[2], size)
+            size += leaf == size
         leaf_of.append(leaf)
     data = {it for (group, _), them in items.items() if group in _DATA for it in them.values()}
     inside = [number for number, leaf in enumerate(leaf_of) if leaf in data]
@@ -278,6 +262,15 @@ def _leaves(segments: Sequence[Any]) -> tuple[dict[tuple[str, int], dict[str, in
         if leaf_of[start] == leaf_of[end] and not any(leaf_of[start + 1 : end]):
             leaf_of[start:end] = [leaf_of[start]] * (end - start)
     return dict(sorted(items.items(), key=lambda item: item[0][1])), leaf_of
+
+
+def _with_origin(segment: Segment) -> Segment:
+    """Returns a segment with the origin that its labels name: "messages[1]" or a part's name."""
+    name = segment.source or segment.role or "text"
+    origin = Origin(None, segment.role, "template" if segment.source == "format" else name)
+    if found := re.fullmatch(r"messages\[(\d+)\]", name):
+        origin = origin._replace(message=int(found[1]), field="content")
+    return segment._replace(origin=origin)
 
 
 def part_rows(title: str, parts: Sequence[Part], width: int = 80, bar: str = "█") -> list[str]:
@@ -347,18 +340,13 @@ def account_prompt(
         TypeError: The prompt is neither messages nor segments.
         ValueError: A tokenizer or a template is missing, or `model` is not an OpenAI chat model.
         Exception: Any error of rendering, encoding or counting.
-
-    >>> from bpe_engine.prompt import account_prompt
-    >>> chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}]
-    >>> account = account_prompt(chat, model="gpt-4o")
-    >>> account.total, [(part.name, part.tokens) for part in account.parts]
-    (19, [('template', 3), ('system', 7), ('messages', 9)])
     """
     segments, messages, tools = _listed(prompt), [], _listed(tools or (), "tools")
     if model is not None:
         if tokenizer is not None or template is not None:
             raise ValueError("give a tokenizer and its template, or model= for a closed model")
-        return _closed(segments, tools, model)
+        with _named_keys(messages=segments, tools=tools):
+            return _closed(segments, tools, model)
     if tokenizer is None:
         raise ValueError("give a tokenizer, or for OpenAI's closed models a name: model='gpt-4o'")
     if not segments or not all(isinstance(segment, tuple) for segment in segments):
@@ -371,21 +359,41 @@ def account_prompt(
         names = getattr(tokenizer, "special_tokens_map", {})
         known = {name: trusted(token) for name, token in names.items() if isinstance(token, str)}
         messages = segments
-        segments = chat_template(template, max_seconds).render(
-            without_none(messages),
-            tools=tools or None,
-            tokenizer=tokenizer,
-            **{"add_generation_prompt": True, **known, **more},
-        )
-    else:
+        with _named_keys(messages=messages, tools=tools):
+            segments = chat_template(template, max_seconds).render(
+                without_none(messages),
+                tools=tools or None,
+                tokenizer=tokenizer,
+                **{"add_generation_prompt": True, **known, **more},
+            )
+    counted = audit_segments(tokenizer, segments, True)
+    if not messages:
         segments = [Segment(*segment) for segment in segments]
-    return Account(segments, tokenizer, messages, tools, audit_segments(tokenizer, segments, True))
+        segments = [it if it.origin else _with_origin(it) for it in segments]
+    return Account(segments, tokenizer, messages, tools, counted)
 
 
 def _listed(values: Any, name: str = "a prompt of messages or segments") -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list, not {type(values).__name__}")
     return listed(values)
+
+
+@contextmanager
+def _named_keys(**given: list[Any]) -> Iterator[None]:
+    """Names the place of a key that JSON does not have."""
+    try:
+        yield
+    except TypeError as error:
+        for name, items in given.items() if "keys must be" in str(error) else ():
+            for at, item in enumerate(items):
+                try:
+                    json.dumps(item, default=for_json)
+                except TypeError as reason:
+                    raise TypeError(
+                        f"{name}[{at}]: {reason}; make its data JSON, as in {{str(key): value}}"
+                    ) from None
+        raise
 
 
 def _closed(messages: list[Any], tools: list[Any], model: str) -> Account:
@@ -502,7 +510,7 @@ class Comparison:
             if one == other or field == "template":
                 continue
             if other is None:
-                message = (*self.after._messages[new.at :], {})[0]
+                message = (*self.after._given["messages"][new.at :], {})[0]
                 is_given = field == "reasoning" and any(
                     value_of(message, it) for it in REASONING_KEYS
                 )
@@ -510,14 +518,13 @@ class Comparison:
             elif one is None:
                 yield _change("added", new, field)
             else:
-                given, now = self.before._tools, self.after._tools
-                tools = given[old.at : old.at + 1], now[new.at : new.at + 1]
-                is_same = new.group == "tools" and tools[0] == tools[1] != []
+                given, now = (it._given.get(new.group, []) for it in (self.before, self.after))
+                is_same = given[old.at : old.at + 1] == now[new.at : new.at + 1] != []
                 yield _change(_kind(one, other, is_same), new, field)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the comparison as JSON data."""
-        sides = [side and side._replace(origin=None)._asdict() for side in self.first]
+        sides = [side and {**side._asdict(), "origin": str(side.origin)} for side in self.first]
         return {
             "before": self.before.total,
             "after": self.after.total,
@@ -531,7 +538,7 @@ class Comparison:
         share = self.kept / self.after.total if self.after.total else 1.0
         lines = [f"kept {self.kept:,} of {self.after.total:,} tokens ({share:.1%})"]
         for name, side in zip(("before", "now"), self.first):
-            where = f"{side.part}  {side.context!r}" if side else "the end of the prompt"
+            where = f"{side.part}  {side.text!r} in {side.context!r}" if side else "the end"
             lines.append(f"  token {self.kept:,} {name:6}  {where}")
         lines.append(
             f"in a cache: {self.cached():,} with blocks of 16, {self.cached(64):,} with blocks of "
@@ -564,14 +571,16 @@ _dateless = partial(_DATE.sub, "\0")
 
 
 def _kind(one: str, other: str, is_same: bool) -> str:
-    """Returns the kind of an edit. `is_same` is True if both texts represent equal data."""
+    """Returns the kind of an edit. `is_same` is True if both requests have equal data here."""
     if "".join(one.split()) == "".join(other.split()):
         return "whitespace"
     if _dateless(one) == _dateless(other):
         return "date"
-    with suppress(ValueError, RecursionError):
-        is_same = is_same or json.loads(one) == json.loads(other)
-    return "key order" if is_same else "edited"
+    if sorted(one) == sorted(other):
+        with suppress(ValueError, RecursionError):
+            if is_same or json.loads(one) == json.loads(other):
+                return "key order"
+    return "template" if is_same else "edited"
 
 
 _AGAIN = "All text after {} is computed again: "
@@ -589,7 +598,7 @@ _ADVICE = {
     "edited": _AGAIN.format("an edited part") + "leave earlier text, and correct it at the end.",
     "reasoning": "The request has this reasoning, but the template now leaves it out: see whether a "
     "variable of the template keeps it.",
-    "template": "The template writes other text around the same messages: compare its variables.",
+    "template": "The template writes other text for the same messages: compare its variables.",
     **{f"{kind} tools": _ON_TOOLS for kind in ("added", "removed", "moved", "edited")},
 }
 
@@ -659,12 +668,6 @@ def fit(
         TypeError: A message is not a mapping.
         ValueError: The last turn alone exceeds the limit. The message names the largest part.
         Exception: Any error of `account_prompt`.
-
-    >>> from bpe_engine.prompt import fit
-    >>> chat = [{"role": "user", "content": f"Question {number}"} for number in range(9)]
-    >>> fitted = fit(chat, 20, model="gpt-4o")
-    >>> len(fitted.messages), len(fitted.dropped), fitted.total
-    (2, 7, 17)
     """
     given, limit = _listed(messages), whole_number("limit", limit)
     if segment := next((each for each in given if isinstance(each, tuple)), None):
@@ -690,17 +693,8 @@ def fit(
             f"template, more than limit, {limit:,}; raise it, or shorten {largest.name} "
             f"({largest.tokens:,} tokens)"
         )
-    # A message has about as many tokens in the whole prompt as in the shorter one.
-    whole = account(0)
-    sizes = {part.name: part.tokens for part in whole}
-    ahead = (sizes.get(f"messages[{at}]", 0) for at in range(len(given)))
-    gone = [*accumulate(ahead, initial=0)]
-    guess = bisect_left(starts, whole.total - limit, key=gone.__getitem__)
-    low, high = 0, len(starts) - 1
-    for at in (guess, guess - 1, guess + 1):
-        if low <= at < high:
-            low, high = (low, at) if account(starts[at]).total <= limit else (at + 1, high)
-    start = starts[bisect_left(starts, True, low, high, key=lambda it: account(it).total <= limit)]
+    size = len(starts) - 1
+    start = starts[bisect_left(starts, True, 0, size, key=lambda it: account(it).total <= limit)]
     return Fitted(*split(start), account(start).total)
 
 
