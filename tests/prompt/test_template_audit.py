@@ -93,21 +93,22 @@ def test_names_that_the_template_completes(qwen: bpe_engine.Encoding) -> None:
     assert "completed" not in tricks(audit, "content of user")
 
 
-def test_names_that_are_split(qwen: bpe_engine.Encoding) -> None:
+def test_names_that_are_split() -> None:
     """The name is split between fields: each single field is clean."""
+    enc = json_tokenizer([added("<|im_start|>"), added("<|im_end|>")], None)
 
     def clean(value: str) -> str:
-        whole = "".join(f"| replace('{name}', '')" for name in qwen.special_tokens)
+        whole = "".join(f"| replace('{name}', '')" for name in enc.special_tokens_set)
         return f"{{{{ {value} {whole} {whole} }}}}"
 
     split = f"{LOOP}{clean('m.content')}{STOP}"
-    audit = audit_template(split, qwen)
+    audit = audit_template(split, enc)
     assert tricks(audit, "content of system") == {"split"}
     assert any(len(forgery.given) == 2 for forgery in audit.forgeries)
-    apart = audit_template(split.replace(STOP, "\n" + STOP), qwen)
+    apart = audit_template(split.replace(STOP, "\n" + STOP), enc)
     assert apart.is_safe and apart.prompts > 100
     around = f"{LOOP}{clean('m.content')}_{STOP}"
-    assert tricks(audit_template(around, qwen), "content of system") == {"split"}
+    assert tricks(audit_template(around, enc), "content of system") == {"split"}
 
 
 def test_normalizers_and_spaces() -> None:
@@ -202,10 +203,7 @@ def test_roles_and_all_kinds_of_tokenizers(qwen: bpe_engine.Encoding) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    few(
-        sorted(chats.templates(), key=lambda name: name not in chats.TEMPLATES),
-        len(chats.TEMPLATES),
-    ),
+    few(sorted(chats.templates(), key=lambda name: name not in chats.TEMPLATES), 2),
 )
 def test_segments_forge_nothing(name: str) -> None:
     template = chats.templates()[name]
@@ -214,9 +212,11 @@ def test_segments_forge_nothing(name: str) -> None:
     assert audit.lets_through("naive") and audit.prompts > 100
 
 
-@pytest.mark.parametrize(
-    "name", ["deepseek", "models/t5-small", "models/bert-base-uncased", "models/xlnet-base-cased"]
-)
+#: The first two differ in what their normalizers make of a name.
+REAL = ["deepseek", "models/t5-small", "models/bert-base-uncased", "models/xlnet-base-cased"]
+
+
+@pytest.mark.parametrize("name", few(REAL, 2))
 def test_real_tokenizers(name: str) -> None:
     path = SHARED / "tokenizers" / f"{name}.json"
     if not path.exists():
