@@ -493,7 +493,7 @@ class Encoding(Face, _core.Encoding):
             "mergeable_ranks": self._mergeable_ranks,
             "special_tokens": self._special_tokens,
         }
-        # tiktoken's reader passes every item to the class.
+        # tiktoken's `__setstate__` passes every item to `__init__`.
         return state | ({"normalization": self._normalization} if self._normalization else {})
 
     def __setstate__(self, value: Any) -> None:

@@ -243,7 +243,7 @@ def _vocabularies() -> list[Case]:
     ]  # fmt: skip
 
 
-#: Groups of rows of sides.py, and the rounds of a row in one process.
+#: Groups of rows of sides.py, and the rounds that one process runs per row.
 _SIDES = {
     "prompts": 21, "masks": 5, "rollouts": 7, "templates": 5, "calls": 15, "streams": 5, "truncation": 3,
     "conversations": 3, "corpus": 5,

@@ -150,7 +150,7 @@ field_option: Options = click.option(
     help="The field of JSON lines, or the column of a table, that has the text.",
 )
 
-#: ``--errors``.
+#: The treatment of bytes that are not UTF-8.
 errors_option: Options = click.option(
     "--errors",
     type=click.Choice(ERRORS),

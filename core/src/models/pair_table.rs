@@ -180,7 +180,7 @@ impl PairTable {
     }
 }
 
-/// Merges parts, given as ids and the lengths of their texts, by index in the list.
+/// Parts under merging: each is an id and the length of its text.
 struct Merging<'a, S> {
     table: &'a PairTable,
     parts: Vec<(u32, usize)>,

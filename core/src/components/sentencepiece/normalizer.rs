@@ -122,7 +122,7 @@ impl Normalizer {
         self.add_dummy_prefix
     }
 
-    /// `Normalizer::marks_spaces`.
+    /// See `Normalizer::marks_spaces`.
     pub(crate) fn marks_spaces(&self) -> Option<bool> {
         let is_plain = self.charsmap.is_none()
             && self.user_defined.is_empty()
