@@ -23,7 +23,7 @@ from email.message import Message
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LARGEST = 21_000_000
+LARGEST = 16_000_000
 LICENSES = {"LICENSE", "data/LICENSE-openai", "data/LICENSE-qwen"}
 
 

@@ -24,13 +24,13 @@ pub const SCAN_LIMIT: usize = 31;
 
 pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
     if !vocabulary.is_ordered() {
-        let pairs = vocabulary.pairs();
+        let pairs = vocabulary.pairs()?;
         return merge_by_rule(pairs, piece.iter().map(|&byte| pairs.byte(byte)), out);
     }
     if piece.len() > SCAN_LIMIT || !Mechanism::Scan.is_used() {
         return windows::merge_long(vocabulary, piece, out);
     }
-    scan::scan(vocabulary.pairs(), piece, out);
+    scan::scan(vocabulary.pairs()?, piece, out);
     Ok(())
 }
 
@@ -93,7 +93,7 @@ mod tests {
         #[test]
         fn pairs_are_valid_where_merging_leaves_them((vocabulary, _) in learned()) {
             prop_assume!(vocabulary.is_ordered());
-            let pairs = vocabulary.pairs();
+            let pairs = vocabulary.pairs().unwrap();
             let ranks = 0..vocabulary.len() as u32;
             let reachable: Vec<u32> = ranks.filter(|&rank| vocabulary.is_reachable(rank)).collect();
             for &first in &reachable {
@@ -145,7 +145,7 @@ mod tests {
                 piece.extend(source[..width.min(source.len())].repeat(count));
             }
             let mut by_the_letter = Vec::new();
-            merge_by_rule(vocabulary.pairs(), &piece, &mut by_the_letter).unwrap();
+            merge_by_rule(vocabulary.pairs().unwrap(), &piece, &mut by_the_letter).unwrap();
             for window in [1, 7, 64, 512] {
                 let mut parts = vec![0];
                 windows::merge_windows(&vocabulary, &piece, window, &mut parts).unwrap();

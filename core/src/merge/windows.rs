@@ -21,12 +21,13 @@ use crate::vocabulary::{NONE, Pairs, Vocabulary, three_byte_char};
 const WINDOW: usize = 512;
 
 pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
-    let Some(run) = single_run(vocabulary.pairs(), piece) else {
+    let pairs = vocabulary.pairs()?;
+    let Some(run) = single_run(pairs, piece) else {
         return merge_windows(vocabulary, piece, WINDOW, out);
     };
     let mut runs = Runs::default();
     runs.push(run)?;
-    runs.merge_all(vocabulary.pairs())?;
+    runs.merge_all(pairs)?;
     runs.append_all(out)
 }
 
@@ -49,7 +50,7 @@ pub(super) fn merge_windows(
     mut window: usize,
     out: &mut Vec<u32>,
 ) -> Result<()> {
-    let pairs = vocabulary.pairs();
+    let pairs = vocabulary.pairs()?;
     let width = |part: u32| match (part as usize) < vocabulary.len() {
         true => vocabulary.token(part).len(),
         false => 1,

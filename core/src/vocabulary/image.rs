@@ -2,8 +2,9 @@
 //!
 //! Layout, all numbers little-endian: a magic number, two flags, then the sections, each a `u64`
 //! length in bytes, padding to 64 bytes, the contents, and padding to 64 bytes; the seeds of a hash
-//! table precede its sections. An image is written and read by the same version of this crate; it
-//! is not a file format.
+//! table precede its sections. So that packages are small, starts of tokens are stored as lengths,
+//! and the slots of pairs are filled at the first merge. An image is written and read by the same
+//! version of this crate; it is not a file format.
 
 use bytemuck::Pod;
 
@@ -13,8 +14,10 @@ use super::perfect_hash::PerfectHash;
 use super::tokens::Tokens;
 use super::{Section, Vocabulary};
 use crate::error::{Error, Result};
+use crate::memory::with_capacity;
+use crate::once::OnceBox;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg04");
+const MAGIC: u64 = u64::from_le_bytes(*b"bpeimg05");
 const ALIGNMENT: usize = 64;
 
 /// Bytes with the alignment that an image needs.
@@ -25,12 +28,13 @@ pub struct Aligned<B: ?Sized>(pub B);
 impl Vocabulary {
     /// Returns this vocabulary as an image.
     pub fn to_image(&self) -> Vec<u8> {
-        let Self { tokens, pairs, boundaries, ordered, all_reachable: _ } = self;
+        let Self { tokens, pairs, filled: _, boundaries, ordered, all_reachable: _ } = self;
         let mut image = Writer(Vec::new());
         image.words(&[MAGIC]);
         image.words(&[*ordered, pairs.every_byte].map(u64::from));
         image.section(&tokens.arena);
-        image.section(&tokens.starts);
+        // Lengths, which pack better than starts.
+        image.section(&tokens.starts.windows(2).map(|at| at[1] - at[0]).collect::<Vec<_>>());
         image.section(&tokens.ids);
         image.perfect_hash(&tokens.short);
         image.perfect_hash(&tokens.long);
@@ -39,7 +43,8 @@ impl Vocabulary {
         image.section(&pairs.neighbors);
         image.section(&pairs.characters);
         image.section(&pairs.splits);
-        image.perfect_hash(&pairs.by_pair);
+        image.words(&pairs.by_pair.seeds);
+        image.section(&pairs.by_pair.buckets);
         image.section(&boundaries.pairs);
         image.section(&boundaries.open);
         image.0
@@ -56,7 +61,7 @@ impl Vocabulary {
         }
         let tokens = Tokens {
             arena: image.section()?,
-            starts: image.section()?,
+            starts: starts(&image.section::<u32>()?)?.into(),
             ids: image.section()?,
             short: image.perfect_hash()?,
             long: image.perfect_hash()?,
@@ -68,12 +73,29 @@ impl Vocabulary {
             neighbors: image.section()?,
             characters: image.section()?,
             splits: image.section()?,
-            by_pair: image.perfect_hash()?,
+            by_pair: PerfectHash {
+                seeds: image.words()?,
+                buckets: image.section()?,
+                slots: Section::default(),
+            },
         };
         let boundaries = Boundaries { pairs: image.section()?, open: image.section()? };
         let all_reachable = tokens.all_reachable();
-        Ok(Self { tokens, pairs, boundaries, ordered: ordered != 0, all_reachable })
+        let (filled, ordered) = (OnceBox::new(), ordered != 0);
+        Ok(Self { tokens, pairs, filled, boundaries, ordered, all_reachable })
     }
+}
+
+/// Returns the start of each token of these lengths, and the end of the last.
+fn starts(lengths: &[u32]) -> Result<Vec<u32>> {
+    let mut starts = with_capacity(lengths.len() + 1)?;
+    let mut end = 0_u32;
+    starts.push(end);
+    for &length in lengths {
+        end = end.wrapping_add(length);
+        starts.push(end);
+    }
+    Ok(starts)
 }
 
 struct Writer(Vec<u8>);

@@ -21,6 +21,7 @@ mod tokens;
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
+use crate::once::OnceBox;
 pub(crate) use crate::rule::NONE;
 pub(crate) use boundaries::{Boundaries, three_byte_char};
 pub(crate) use pairs::{Neighbors, PairProbe, Pairs};
@@ -48,6 +49,8 @@ pub(crate) type Section<T> = Cow<'static, [T]>;
 pub struct Vocabulary {
     tokens: Tokens,
     pairs: Pairs,
+    /// The pairs of an image after the first merge: filling their slots takes milliseconds.
+    filled: OnceBox<Pairs>,
     boundaries: Boundaries,
     ordered: bool,
     all_reachable: bool,
@@ -114,7 +117,7 @@ impl Vocabulary {
         let ordered = pairs.is_ordered(&tokens);
         let boundaries = Boundaries::build(&tokens)?;
         let all_reachable = tokens.all_reachable();
-        Ok(Self { tokens, pairs, boundaries, ordered, all_reachable })
+        Ok(Self { tokens, pairs, filled: OnceBox::new(), boundaries, ordered, all_reachable })
     }
 
     /// Returns the vocabulary for pieces that are already cut at the boundaries of characters.
@@ -205,8 +208,11 @@ impl Vocabulary {
     }
 
     #[inline(always)]
-    pub(crate) fn pairs(&self) -> &Pairs {
-        &self.pairs
+    pub(crate) fn pairs(&self) -> Result<&Pairs> {
+        if self.pairs.are_filled() {
+            return Ok(&self.pairs);
+        }
+        self.filled.get_or_try_init(|| self.pairs.filled().map(Box::new))
     }
 
     #[inline(always)]

@@ -73,6 +73,16 @@ pub(super) fn pack(left: u32, right: u32) -> u64 {
     u64::from(left) << RANK_BITS | u64::from(right)
 }
 
+/// Returns the pair and the rank of each token that is merged.
+fn merges(splits: &[[u32; 2]]) -> impl Iterator<Item = (u64, u32)> {
+    let merged = splits.iter().zip(0..).filter(|(split, _)| split[0] != NONE);
+    merged.map(|(&[left, right], rank)| (pack(left, right), rank))
+}
+
+fn word(pair: u64, rank: u32) -> u64 {
+    pair << RANK_BITS | u64::from(rank)
+}
+
 /// Returns the rank in a word if the word holds `pair`, or [`NONE`].
 #[inline(always)]
 fn rank_in(word: u64, pair: u64) -> u32 {
@@ -97,8 +107,7 @@ impl PairProbe {
 impl Pairs {
     /// Builds the tables; `splits` has the split of every token, by rank.
     pub(super) fn build(tokens: &Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
-        let ranks = 0..tokens.len() as u32;
-        let merged = ranks.filter(|&rank| splits[rank as usize][0] != NONE).collect::<Vec<_>>();
+        let merged: Vec<u32> = merges(&splits).map(|(_, rank)| rank).collect();
         let pair = |rank: u32| {
             let [left, right] = splits[rank as usize];
             pack(left, right)
@@ -106,7 +115,7 @@ impl Pairs {
         let by_pair = PerfectHash::build(
             &merged,
             |rank, seeds| hash_pair(pair(rank), seeds),
-            |rank, _| pair(rank) << RANK_BITS | u64::from(rank),
+            |rank, _| word(pair(rank), rank),
         )?
         .ok_or_else(|| Error::Vocabulary("no seeds hash the pairs without collisions".into()))?;
         Ok(Self {
@@ -117,6 +126,23 @@ impl Pairs {
             splits: splits.into(),
             by_pair,
         })
+    }
+
+    /// Returns false for the pairs of an image, whose slots are empty.
+    #[inline(always)]
+    pub(super) fn are_filled(&self) -> bool {
+        !self.by_pair.slots.is_empty()
+    }
+
+    /// Returns the pairs of an image with the slots filled.
+    #[cold]
+    pub(super) fn filled(&self) -> Result<Self> {
+        let mut pairs = self.clone();
+        let seeds = pairs.by_pair.seeds;
+        let words =
+            merges(&self.splits).map(|(pair, rank)| (hash_pair(pair, seeds), word(pair, rank)));
+        pairs.by_pair.fill(merges(&self.splits).count(), words)?;
+        Ok(pairs)
     }
 
     /// Returns the token that two parts merge into, or [`NONE`].

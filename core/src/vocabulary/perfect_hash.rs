@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::Section;
 use crate::error::Result;
 use crate::hash::{FIXED_SEEDS, fold};
-use crate::memory::prefetch;
+use crate::memory::{prefetch, with_capacity};
 use crate::polling::poll;
 
 /// Slots for words that the owner computes, found by a hash of the key with [`PerfectHash::seeds`].
@@ -81,13 +81,13 @@ impl PerfectHash {
                 *slot = hash(item, seeds);
             }
             poll(items.len())?;
-            if let Some((buckets, places)) = displace(&hashes) {
-                let mut slots = vec![EMPTY; table_size(items.len()) + 1];
-                for ((&item, &hash), &place) in items.iter().zip(&hashes).zip(&places) {
-                    slots[place as usize] = word(item, hash);
-                }
+            if let Some(buckets) = displace(&hashes) {
+                let mut table = Self { seeds, buckets: buckets.into(), slots: Section::default() };
+                let words =
+                    items.iter().zip(&hashes).map(|(&item, &hash)| (hash, word(item, hash)));
+                table.fill(items.len(), words)?;
                 poll(items.len())?;
-                return Ok(Some(Self { seeds, buckets: buckets.into(), slots: slots.into() }));
+                return Ok(Some(table));
             }
             seeds = if attempt + 1 < FIXED_ATTEMPTS {
                 [fold(seeds[0], seeds[1]), fold(seeds[1], !seeds[0])]
@@ -97,6 +97,23 @@ impl PerfectHash {
             };
         }
         Ok(None)
+    }
+
+    /// Fills the slots from the hash and the word of each of `count` keys.
+    pub(super) fn fill(
+        &mut self,
+        count: usize,
+        words: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<()> {
+        let size = table_size(count);
+        let mut slots = with_capacity(size + 1)?;
+        slots.resize(size + 1, EMPTY);
+        for (hash, word) in words {
+            let bucket = self.buckets[bucket_of(hash, self.buckets.len())];
+            slots[slot_of(hash, bucket & DISPLACEMENT_MASK, size)] = word;
+        }
+        self.slots = slots.into();
+        Ok(())
     }
 
     /// Returns the only word that the key with this hash can have, or [`EMPTY`], or the word of
@@ -141,17 +158,15 @@ fn table_size(keys: usize) -> usize {
     (keys * 5 / 4).next_power_of_two().max(FEWEST_SLOTS)
 }
 
-/// Finds the displacement of each bucket and the slot of each key; `None` if there are none for
-/// these hashes.
-fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
+/// Finds the displacement of each bucket; `None` if there are none for these hashes.
+fn displace(hashes: &[u64]) -> Option<Vec<u32>> {
     let table = table_size(hashes.len());
     let mut buckets: Vec<u32> = vec![0; (hashes.len() / 3).next_power_of_two()];
     let groups = Groups::new(hashes, buckets.len())?;
     let mut taken: Vec<u64> = vec![0; table.div_ceil(64)];
-    let mut places: Vec<u32> = vec![0; hashes.len()];
     let mut slots = [0; LARGEST_BUCKET];
     for (bucket, range) in groups.largest_first() {
-        let (keys, hashes) = (&groups.keys[range.clone()], &groups.hashes[range]);
+        let hashes = &groups.hashes[range];
         let slots = &mut slots[..hashes.len()];
         // The compiler unrolls the loops of the most common bucket sizes.
         let displacement = match *hashes {
@@ -163,13 +178,12 @@ fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
         };
         let displacement = displacement?;
         buckets[bucket] = displacement;
-        for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&*slots) {
+        for (&hash, &slot) in hashes.iter().zip(&*slots) {
             taken[slot / 64] |= 1 << (slot % 64);
-            places[key as usize] = slot as u32;
             buckets[bucket] |= marks(hash);
         }
     }
-    Some((buckets, places))
+    Some(buckets)
 }
 
 /// Finds the first displacement that gives the keys with these hashes distinct free slots, and
@@ -196,19 +210,17 @@ fn free_displacement(
     None
 }
 
-/// Keys grouped by bucket.
+/// Hashes of keys, grouped by bucket.
 struct Groups {
-    /// Start of the keys of each bucket, and the end of the last.
+    /// Start of the hashes of each bucket, and the end of the last.
     starts: Vec<u32>,
-    keys: Vec<u32>,
-    /// Hash of each of `keys`.
     hashes: Vec<u64>,
     /// Buckets in descending order of size.
     order: Vec<u32>,
 }
 
 impl Groups {
-    /// Groups keys; `None` if a bucket has more keys than [`LARGEST_BUCKET`].
+    /// Groups hashes; `None` if a bucket has more keys than [`LARGEST_BUCKET`].
     fn new(hashes: &[u64], buckets: usize) -> Option<Groups> {
         let mut starts: Vec<u32> = vec![0; buckets + 1];
         for &hash in hashes {
@@ -234,18 +246,16 @@ impl Groups {
             starts[bucket + 1] += starts[bucket];
         }
         let mut ends = starts[..buckets].to_vec();
-        let mut keys: Vec<u32> = vec![0; hashes.len()];
         let mut sorted: Vec<u64> = vec![0; hashes.len()];
-        for (key, &hash) in (0..).zip(hashes) {
+        for &hash in hashes {
             let end: &mut u32 = &mut ends[bucket_of(hash, buckets)];
-            keys[*end as usize] = key;
             sorted[*end as usize] = hash;
             *end += 1;
         }
-        Some(Self { starts, keys, hashes: sorted, order })
+        Some(Self { starts, hashes: sorted, order })
     }
 
-    /// Iterates over the nonempty buckets, with the range of their keys.
+    /// Iterates over the nonempty buckets, with the range of their hashes.
     fn largest_first(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         self.order.iter().map_while(|&bucket| {
             let bucket = bucket as usize;
