@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import shutil
 import sys
 import warnings
@@ -22,14 +23,7 @@ from ..prompt.openai_count import count_chat_tokens
 from . import streams
 from .group import Command
 from .options import JSON
-from .templates import (
-    TEMPLATE,
-    open_model,
-    read_template,
-    show,
-    takes_tokenizer,
-    template_errors,
-)
+from .templates import TEMPLATE, open_model, read_template, show, takes_tokenizer, template_errors
 
 _PRICE = click.FloatRange(0, 1e6)
 # Time limit for the template of a request: long logs of agents are rendered on busy machines.
@@ -76,6 +70,8 @@ def account(
     if price_cached is not None and price_in is None:
         raise click.UsageError("--price-cached needs --price-in")
     prices = price_in, price_in if price_cached is None else price_cached
+    if math.isnan(sum(price or 0 for price in prices)):
+        raise click.UsageError("nan is not a price")
     source = _source(**choice)
     accounts = (_account(*request, source) for request in _requests(path))
     found = list(islice(accounts, 2))

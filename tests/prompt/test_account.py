@@ -353,6 +353,7 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
         ('[{"role": "tool", "tool_calls": 5, "content": 1}]', source, "can only concatenate str"),
         (user, (*source[:3], zero), f"{one}: the template: division by zero"),
         (user, (*source, "--price-in", "inf"), "is not in the range"),
+        (user, (*source, "--price-in", "nan"), "nan is not a price"),
         (user, ("-m", "claude"), "'claude' is not a chat model of OpenAI"),
         (user, ("-m", "gpt-4o", "--template", template), "--template needs --tokenizer"),
         ('{"messages": [{"role": "user"}]}\n{', source, "line 2 is not JSON"),
