@@ -8,7 +8,6 @@ from . import _core
 from ._core import (
     CountReader,
     PieceCounts,
-    WordCounts,
     audit_tokens,
     learn_merges,
     merge_bytes,
@@ -23,7 +22,6 @@ __all__ = [
     "MAX_TOKENS",
     "CountReader",
     "PieceCounts",
-    "WordCounts",
     "audit_tokens",
     "count_tokens",
     "encode_piece",

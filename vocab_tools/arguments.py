@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, SupportsIndex, TypeVar
 
 from bpe_engine.common.values import describe, listed
@@ -40,6 +41,18 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
         if not is_text(each):
             raise ValueError(f"{name} has {each!r} with a surrogate, which UTF-8 cannot express")
     return names
+
+
+def progress_of(
+    progress: Callable[[str, int, int], None] | None, step: str
+) -> Callable[[int, int], None] | None:
+    """Returns the progress function of one step, or None. Raises TypeError for an argument that is no
+    function."""
+    if progress is None:
+        return None
+    if not callable(progress):
+        raise TypeError(f"progress is {describe(progress)}; it must be a function")
+    return functools.partial(progress, step)
 
 
 def number_of(name: str, value: SupportsIndex, at_least: int) -> int:

@@ -40,7 +40,6 @@ mod text;
 mod token_table;
 mod token_trie;
 mod train;
-mod train_words;
 mod truncate;
 mod vocab_tools;
 
@@ -75,7 +74,6 @@ mod _core {
         token_table::PyTokenTable,
         token_trie::{PyHealed, PyTokenTrie},
         train::{CountReader, PieceCounts, merge_counts, train_bpe},
-        train_words::WordCounts,
         vocab_tools::{
             audit_tokens, count_tokens, learn_merges, merge_bytes, parse_rank_lines, token_splits,
         },

@@ -1,4 +1,4 @@
-//! Counts the pieces of texts and trains on the counts.
+//! Counts the pieces or the words of texts and trains on the counts.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bpe_core::pipeline::count::{Counts, Lines, WordCounter};
 use bpe_core::polling::poll;
-use bpe_core::train::bpe::{self, Limits, Options, Pieces, Trained};
+use bpe_core::train::bpe::{self, Limits, Options, Pieces};
 use bpe_core::train::count_files::{CountWriter, MergedCounts, write_table};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
+use bpe_core::train::{characters, unigram};
 use bpe_core::{Normalization, SpecialTokens, Splitter};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,27 +22,71 @@ use pyo3::types::{PyBytes, PyList};
 use crate::errors::OrRaise;
 use crate::gil;
 use crate::objects::{ROW, ask_for, collected, listed, new_bytes, new_list};
+use crate::pipeline::PyPipeline;
 use crate::progress::ProgressReporter;
 
-/// Counts of the pieces of texts.
+/// Tokens, and the two tokens of each merge.
+type TokensAndMerges = (Vec<String>, Vec<(u32, u32)>);
+
+/// Called at intervals with the number of tokens.
+type Progress<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
+
+/// Counts of the pieces of texts, or of the words into which a tokenizer's normalizer and
+/// pre-tokenizer turn texts.
 ///
 /// `pattern` cuts text into pieces; the names in `special_tokens` are cut out first and belong to
 /// no piece; with `nfc`, text is normalized first. Several threads may count at once, each into a
 /// separate table.
 #[pyclass(module = "bpe_engine._core", frozen)]
 pub struct PieceCounts {
-    /// Boxed: Python may give objects less alignment than the counter needs.
-    counter: Box<PieceCounter>,
+    counter: Counter,
     /// Tables that no thread is using.
-    tables: Mutex<Vec<PieceTable>>,
+    tables: Mutex<Vec<Counts>>,
     /// Bytes of the tables in use, as of when each was taken.
     taken: AtomicUsize,
 }
 
+/// Boxed: Python may give objects less alignment than the counters need.
+enum Counter {
+    Pieces(Box<PieceCounter>),
+    Words(Box<WordCounter>, Lines),
+}
+
+impl Counter {
+    fn count(&self, text: &str, table: &mut Counts) -> bpe_core::Result<()> {
+        match self {
+            Self::Pieces(counter) => counter.count(text, &mut table.words),
+            Self::Words(counter, lines) => counter.count(text, *lines, table),
+        }
+    }
+
+    /// Adds up tables and removes them. On interruption, the tables keep all counts; if memory runs
+    /// out they keep none, because partial counts would be worse.
+    fn add_up(&self, tables: &mut Vec<Counts>) -> bpe_core::Result<PieceTable> {
+        tables.sort_by_key(Counts::len);
+        let mut whole = tables.pop().unwrap_or_default();
+        while let Some(table) = tables.pop() {
+            if let Err(interrupted) = poll(table.memory()) {
+                tables.extend([table, whole]);
+                return Err(interrupted);
+            }
+            whole.merge(&table).inspect_err(|_| tables.clear())?;
+        }
+        match self {
+            Self::Pieces(_) => Ok(whole.words),
+            Self::Words(counter, _) => counter.words(whole),
+        }
+    }
+}
+
 impl PieceCounts {
+    fn of(counter: Counter) -> Self {
+        Self { counter, tables: Mutex::default(), taken: AtomicUsize::new(0) }
+    }
+
     /// Locks the tables. Only attached threads take the lock, so it is never held during a fork. A
     /// panic leaves the tables valid, so a poisoned lock is used normally.
-    fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<PieceTable>> {
+    fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<Counts>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -48,7 +94,7 @@ impl PieceCounts {
     fn with_table<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut PieceTable) -> T + Send,
+        work: impl FnOnce(&mut Counts) -> bpe_core::Result<T> + Send,
     ) -> PyResult<T> {
         let mut tables = self.lock(py);
         let mut table = tables.pop().unwrap_or_default();
@@ -59,7 +105,7 @@ impl PieceCounts {
         let mut tables = self.lock(py);
         tables.push(table);
         self.taken.fetch_sub(memory, Ordering::Relaxed);
-        result
+        result?.or_raise()
     }
 
     /// Runs `work` on all counts in one table, detached, and keeps the counts.
@@ -70,8 +116,9 @@ impl PieceCounts {
     ) -> PyResult<T> {
         let mut tables = std::mem::take(&mut *self.lock(py));
         let result = gil::detached(py, || {
-            let mut whole = add_up(&mut tables)?;
-            let result = work(&mut whole);
+            let mut whole = Counts::default();
+            whole.words = self.counter.add_up(&mut tables)?;
+            let result = work(&mut whole.words);
             tables.push(whole);
             result
         });
@@ -84,21 +131,37 @@ impl PieceCounts {
     fn take(&self, py: Python<'_>) -> PyResult<PieceTable> {
         self.with_whole(py, |whole| Ok(std::mem::take(whole)))
     }
+
+    /// Runs a trainer on all words and uses up the counts.
+    fn train<T: Send>(
+        &self,
+        py: Python<'_>,
+        total: usize,
+        progress: Option<Py<PyAny>>,
+        work: impl FnOnce(PieceTable, Progress<'_>) -> bpe_core::Result<T> + Send,
+    ) -> PyResult<T> {
+        let words = self.take(py)?;
+        reporting(py, total, progress, |progress| work(words, progress))
+    }
 }
 
-/// Adds up tables and removes them. On interruption, the tables keep all counts; if memory runs out
-/// they keep none, because partial counts would be worse.
-fn add_up(tables: &mut Vec<PieceTable>) -> bpe_core::Result<PieceTable> {
-    tables.sort_by_key(PieceTable::len);
-    let mut whole = tables.pop().unwrap_or_default();
-    while let Some(table) = tables.pop() {
-        if let Err(interrupted) = poll(table.memory()) {
-            tables.extend([table, whole]);
-            return Err(interrupted);
-        }
-        whole.merge(&table).inspect_err(|_| tables.clear())?;
-    }
-    Ok(whole)
+/// Runs a trainer, detached. Raises the exception of `progress`.
+fn reporting<T: Send>(
+    py: Python<'_>,
+    total: usize,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(Progress<'_>) -> bpe_core::Result<T> + Send,
+) -> PyResult<T> {
+    let mut reporter = ProgressReporter::new(progress);
+    let mut is_over = false;
+    let trained = gil::detached(py, || {
+        work(&mut |done| {
+            let flow = reporter.report(done, total);
+            is_over = flow.is_break();
+            flow
+        })
+    })?;
+    if is_over { Err(reporter.failure()) } else { trained.or_raise() }
 }
 
 #[pymethods]
@@ -113,8 +176,28 @@ impl PieceCounts {
         let special = SpecialTokens::new(special_tokens.into_iter().zip(0..)).or_raise()?;
         let normalization = if nfc { Normalization::Nfc } else { Normalization::None };
         let splitter = Splitter::new(pattern).or_raise()?;
-        let counter = Box::new(PieceCounter::new(splitter, normalization, special));
-        Ok(Self { counter, tables: Mutex::default(), taken: AtomicUsize::new(0) })
+        let counter = PieceCounter::new(splitter, normalization, special);
+        Ok(Self::of(Counter::Pieces(Box::new(counter))))
+    }
+
+    /// Creates counts of the words of a tokenizer: of whole texts, or of lines with ("kept") or
+    /// without ("stripped") line ends.
+    #[staticmethod]
+    #[pyo3(signature = (tokenizer, lines="whole"))]
+    fn of_words(py: Python<'_>, tokenizer: &Bound<'_, PyPipeline>, lines: &str) -> PyResult<Self> {
+        let lines = match lines {
+            "whole" => Lines::Whole,
+            "kept" => Lines::Kept,
+            "stripped" => Lines::Stripped,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "lines is {lines:?}; choose whole, kept or stripped"
+                )));
+            }
+        };
+        let tokenizer = PyPipeline::tokenizer(tokenizer)?;
+        let counter = py.detach(|| WordCounter::new(&tokenizer)).or_raise()?;
+        Ok(Self::of(Counter::Words(Box::new(counter), lines)))
     }
 
     /// Counts the pieces of each text. Returns the bytes of the texts as UTF-8.
@@ -123,10 +206,9 @@ impl PieceCounts {
         py: Python<'_>,
         #[pyo3(from_py_with = listed)] texts: Vec<PyBackedStr>,
     ) -> PyResult<usize> {
-        let counted = self.with_table(py, |table| {
+        self.with_table(py, |table| {
             texts.iter().try_for_each(|text| self.counter.count(text, table))
         })?;
-        counted.or_raise()?;
         Ok(texts.iter().map(|text| text.len()).sum())
     }
 
@@ -144,18 +226,17 @@ impl PieceCounts {
                 counts.len()
             )));
         }
-        let added = self.with_table(py, |table| {
+        self.with_table(py, |table| {
             let mut rows = pieces.iter().zip(&counts);
-            rows.try_for_each(|(piece, &count)| table.add(piece, count))
-        })?;
-        added.or_raise()
+            rows.try_for_each(|(piece, &count)| table.words.add(piece, count))
+        })
     }
 
     /// Returns the memory in use in bytes; a table in use by a thread counts with its earlier size.
     fn memory(&self, py: Python<'_>) -> usize {
         let tables = self.lock(py);
         let taken = self.taken.load(Ordering::Relaxed);
-        tables.iter().map(PieceTable::memory).sum::<usize>() + taken
+        tables.iter().map(Counts::memory).sum::<usize>() + taken
     }
 
     /// Returns the maximum memory in bytes for training on all counts, without pairs and tokens.
@@ -227,6 +308,89 @@ impl PieceCounts {
             Ok(fits.map(|fits| (pieces, occurrences, fits)))
         })?;
         Ok(read?)
+    }
+
+    /// Learns BPE over the characters of words. Returns the tokens and the ids of merges.
+    #[pyo3(signature = (vocab_size, *, min_frequency=0, special_tokens=Vec::new(), limit_alphabet=None, character_coverage=None, initial_alphabet=Vec::new(), prefix=String::new(), suffix=String::new(), max_token_length=None, progress=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn train_bpe(
+        &self,
+        py: Python<'_>,
+        vocab_size: usize,
+        min_frequency: u64,
+        #[pyo3(from_py_with = listed)] special_tokens: Vec<String>,
+        limit_alphabet: Option<usize>,
+        character_coverage: Option<f64>,
+        #[pyo3(from_py_with = listed)] initial_alphabet: Vec<char>,
+        prefix: String,
+        suffix: String,
+        max_token_length: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<TokensAndMerges> {
+        let options = characters::Options {
+            vocab_size,
+            min_frequency,
+            special_tokens,
+            limit_alphabet,
+            character_coverage,
+            initial_alphabet,
+            prefix,
+            suffix,
+            max_token_length,
+        };
+        let train = |words, progress: Progress<'_>| characters::train(words, &options, progress);
+        let trained = self.train(py, vocab_size, progress, train)?;
+        Ok((trained.tokens, trained.merges))
+    }
+
+    /// Returns special tokens and the most frequent words.
+    #[pyo3(signature = (vocab_size, *, min_frequency=0, special_tokens=Vec::new()))]
+    fn train_word_level(
+        &self,
+        py: Python<'_>,
+        vocab_size: usize,
+        min_frequency: u64,
+        #[pyo3(from_py_with = listed)] special_tokens: Vec<String>,
+    ) -> PyResult<Vec<String>> {
+        self.train(py, vocab_size, None, |words, _| {
+            characters::word_level(&words, &special_tokens, vocab_size, min_frequency)
+        })
+    }
+
+    /// Learns Unigram. Returns the pieces and their scores, best first. `special_tokens` is how
+    /// many of `vocab_size` are not pieces; texts in `excluded` never become pieces.
+    #[pyo3(signature = (vocab_size, *, special_tokens=0, excluded=Vec::new(), character_coverage=None, initial_alphabet=Vec::new(), shrinking_factor=0.75, n_sub_iterations=2, max_piece_length=16, seed_size=1_000_000, num_threads=1, progress=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn train_unigram(
+        &self,
+        py: Python<'_>,
+        vocab_size: usize,
+        special_tokens: usize,
+        #[pyo3(from_py_with = listed)] excluded: Vec<String>,
+        character_coverage: Option<f64>,
+        #[pyo3(from_py_with = listed)] initial_alphabet: Vec<char>,
+        shrinking_factor: f64,
+        n_sub_iterations: usize,
+        max_piece_length: usize,
+        seed_size: usize,
+        num_threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<(String, f64)>> {
+        let options = unigram::Options {
+            vocab_size,
+            special_tokens,
+            excluded,
+            character_coverage,
+            initial_alphabet,
+            shrinking_factor,
+            sub_iterations: n_sub_iterations,
+            max_piece_length,
+            seed_size,
+            threads: num_threads,
+        };
+        self.train(py, vocab_size, progress, |words, progress| {
+            unigram::train(words, &options, progress)
+        })
     }
 }
 
@@ -307,24 +471,14 @@ pub fn train_bpe<'py>(
 ) -> PyResult<TrainedRows<'py>> {
     let limits = Limits { bytes: max_token_bytes, words: max_token_words };
     let options = Options { tokens, min_frequency, limits };
-    let mut reporter = ProgressReporter::new(progress);
-    let mut ended = false;
     let mut tables = Vec::with_capacity(corpora.len());
     for (counts, units) in &corpora {
         tables.push((counts.get().take(py)?, *units));
     }
-    let trained = gil::detached(py, || -> bpe_core::Result<Trained> {
+    let trained = reporting(py, tokens, progress, |progress| {
         let pieces = tables.into_iter().map(|(table, units)| Pieces { table, units }).collect();
-        bpe::train(&base, pieces, &options, &mut |done| {
-            let flow: ControlFlow<()> = reporter.report(done, tokens);
-            ended = flow.is_break();
-            flow
-        })
+        bpe::train(&base, pieces, &options, progress)
     })?;
-    if ended {
-        return Err(reporter.failure());
-    }
-    let trained = trained.or_raise()?;
     ask_for(trained.merges.len(), 2 * ROW)?;
     let new = collected(trained.tokens.iter().map(|token| new_bytes(py, token)))?;
     let merges = trained.merges.iter();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -15,11 +15,11 @@ _Result = TypeVar("_Result")
 
 def on_threads(
     work: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int
-) -> Iterator[tuple[_Item, _Result]]:
+) -> Generator[tuple[_Item, _Result], None, None]:
     """Yields each item with its result, in order. At most two items per thread wait.
 
     Errors of `work` and `items` are raised. After an error or Ctrl-C, waits for running calls
-    alone.
+    alone. Close the generator if its consumer may fail.
     """
     with ThreadPoolExecutor(num_threads) as pool:
         waiting: deque[tuple[_Item, Future[_Result]]] = deque()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .._core import Pipeline
 from ..common.atomic_write import write_at_once
-from ..common.values import checked, listed, with_text
+from ..common.values import checked, describe, listed, with_text
 from ..read.gpt2_files import read_merges, read_vocab
 from ..read.text_files import read_text
 from .components import Token
@@ -442,9 +442,18 @@ class Unigram(Model):
         scores, tokens = [], []
         # A list or tuple per token would trigger garbage collections.
         quoted = json.encoder.encode_basestring_ascii
-        for token, score in checked(vocab):
-            scores.append(float(score))
-            tokens.append(f"[{quoted(token)},0.0]")
+        item: Any = checked(vocab)
+        try:
+            for item in vocab:
+                token, score = item
+                scores.append(float(score))
+                tokens.append(f"[{quoted(token)},0.0]")
+        except (TypeError, ValueError):
+            wrong = vocab if isinstance(vocab, (str, bytes, Mapping)) else item
+            raise TypeError(
+                f"vocab must be a list of tokens with their scores, not {describe(wrong)}; "
+                f"hf.Tokenizer.from_file reads the file of a tokenizer"
+            ) from None
         fields = {
             "unk_id": unk_id,
             "byte_fallback": bool(byte_fallback),

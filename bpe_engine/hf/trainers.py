@@ -13,7 +13,7 @@ from itertools import repeat
 from typing import Any, ClassVar
 
 from .._arguments import whole_number
-from .._core import WordCounts
+from .._core import PieceCounts
 from ..common.system import cores
 from ..common.values import describe, listed
 from .components import AddedToken
@@ -46,13 +46,14 @@ class Trainer:
         if name == "special_tokens":
             value = _special(value)
         elif name == "initial_alphabet":
-            value = sorted(
-                {text[0] for text in map(_text, repeat(name), _items(name, value)) if text}
-            )
+            texts = map(_text, repeat(name), _items(name, value))
+            value = sorted({text[0] for text in texts if text})
         elif name in _COUNTS or (name in _LIMITS and value is not None):
             value = whole_number(name, value)
             if value > _LARGEST:
                 raise ValueError(f"{name} must be at most {_LARGEST}, but is {value}")
+        elif name == "show_progress" and not isinstance(value, bool):
+            raise TypeError(f"{name} must be a bool, not {describe(value)}")
         elif name in _AFFIXES and value is not None:
             value = _text(name, value)
         elif name == "shrinking_factor" and not isinstance(value, (int, float)):
@@ -63,7 +64,7 @@ class Trainer:
     def _names(self) -> list[str]:
         return [str(token) for token in self.special_tokens]
 
-    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> Any:
+    def _learn(self, counts: PieceCounts, model: dict[str, Any], progress: Progress) -> Any:
         """Inserts the lists of a trained model into its JSON. Returns scores that JSON would
         round."""
         raise NotImplementedError
@@ -87,7 +88,7 @@ class _OfCharacters(_OfWords):
     end_of_word_suffix: str | None = None
 
     def _merged(
-        self, counts: WordCounts, progress: Progress
+        self, counts: PieceCounts, progress: Progress
     ) -> tuple[dict[str, int], list[list[str]]]:
         tokens, merges = counts.train_bpe(
             self.vocab_size,
@@ -132,7 +133,7 @@ class BpeTrainer(_OfCharacters):
     _MODEL = "BPE"
     max_token_length: int | None = None
 
-    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
+    def _learn(self, counts: PieceCounts, model: dict[str, Any], progress: Progress) -> None:
         model["vocab"], model["merges"] = self._merged(counts, progress)
         model["continuing_subword_prefix"] = self.continuing_subword_prefix
         model["end_of_word_suffix"] = self.end_of_word_suffix
@@ -159,7 +160,7 @@ class WordPieceTrainer(_OfCharacters):
     _MODEL = "WordPiece"
     continuing_subword_prefix: str | None = "##"
 
-    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
+    def _learn(self, counts: PieceCounts, model: dict[str, Any], progress: Progress) -> None:
         model["vocab"], _ = self._merged(counts, progress)
         if self.continuing_subword_prefix is not None:
             model["continuing_subword_prefix"] = self.continuing_subword_prefix
@@ -178,7 +179,7 @@ class WordLevelTrainer(_OfWords):
 
     _MODEL = "WordLevel"
 
-    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
+    def _learn(self, counts: PieceCounts, model: dict[str, Any], progress: Progress) -> None:
         tokens = counts.train_word_level(
             self.vocab_size, min_frequency=self.min_frequency, special_tokens=self._names
         )
@@ -221,7 +222,7 @@ class UnigramTrainer(Trainer):
     n_sub_iterations: int = 2
     seed_size: int = 1_000_000
 
-    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> list[float]:
+    def _learn(self, counts: PieceCounts, model: dict[str, Any], progress: Progress) -> list[float]:
         special = self._names
         if self.unk_token is not None and self.unk_token not in special:
             special = [self.unk_token, *special]

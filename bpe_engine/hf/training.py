@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .._core import Pipeline, WordCounts
+from .._core import PieceCounts, Pipeline
 from ..common.system import cores
 from ..common.threads import on_threads
 from ..common.values import checked, describe, is_arrow, safe_repr
@@ -31,11 +31,11 @@ def train(tokenizer: Pipeline, trainer: Any, texts: Iterator[list[str]], lines: 
             f"{type(chosen).__name__} trains a {chosen._MODEL} model, but this one is "
             f"{model['type']}; take {type(trainer_of(model['type'])).__name__}"
         )
-    counts = WordCounts(tokenizer)
+    counts = PieceCounts.of_words(tokenizer, lines)
     bar = _Bar(chosen.show_progress)
     try:
         done = 0
-        blocks = on_threads(lambda block: counts.count(block, lines), texts, cores())
+        blocks = on_threads(counts.count, texts, cores())
         for _, size in blocks:
             done += size
             bar.count(done)

@@ -30,7 +30,7 @@ def given_paths(paths: Paths) -> list[str]:
     (['a.txt'], ['a.txt', 'b.txt'])
     """
     if isinstance(paths, (str, os.PathLike)):
-        return [os.fspath(paths)]
+        paths = [paths]
     is_wrong = isinstance(paths, (bytes, Mapping)) or is_arrow(paths)
     if is_wrong or not isinstance(paths, Iterable):
         raise TypeError(
@@ -40,6 +40,8 @@ def given_paths(paths: Paths) -> list[str]:
     for path in given:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"a corpus is a list of paths, and an item is {describe(path)}")
+        if "\0" in os.fspath(path):
+            raise ValueError(f"the path {os.fspath(path)!r} has a NUL, which no file name has")
     return [os.fspath(path) for path in given]
 
 

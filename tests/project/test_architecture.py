@@ -101,9 +101,9 @@ BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "taint", "labels",
     "template", "methods",
-    "progress", "train", "shared", "pipeline", "fingerprint", "ranks_only", "rows", "encode",
+    "progress", "shared", "pipeline", "fingerprint", "ranks_only", "rows", "encode",
     "caches", "decode", "truncate", "inspect",
-    "vocab_tools", "hf", "train_words", "prompt", "audit", "answers", "prefix_cache",
+    "vocab_tools", "hf", "train", "prompt", "audit", "answers", "prefix_cache",
     "batch",
     "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Compares all merges with a plain trainer's and Hugging Face's."""
+"""Compares all merges with Hugging Face's."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 import pytest
-import train_oracle
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from seeds import seeded
 
 from bpe_engine.read import byte_level
 from bpe_engine.vocabulary import PieceCounts, train_bpe
 
 BASE = [bytes([byte]) for byte in byte_level.ORDER]
-
-#: Few letters, so that pairs overlap and tokens arise in several ways.
-pieces = st.sampled_from([b"a", b"ab", b"abc", b"ab\xc3\xa9"]).flatmap(
-    lambda letters: st.lists(st.sampled_from(list(letters)), min_size=1, max_size=12).map(bytes)
-)
-corpora = st.dictionaries(pieces, st.integers(1, 6), min_size=1, max_size=15)
 
 
 def learned(
@@ -41,20 +32,6 @@ def learned(
     )
     tokens = [*base, *new]
     return [(tokens[left], tokens[right]) for left, right, _, _, _ in merges]
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    corpora,
-    st.integers(257, 290),
-    st.integers(1, 4),
-    st.none() | st.integers(1, 5),
-)
-def test_like_a_plain_trainer(
-    counts: dict[bytes, int], size: int, min_frequency: int, longest: int | None
-) -> None:
-    expected = train_oracle.train(counts, BASE, size, min_frequency, longest)
-    assert learned(counts, size, min_frequency, longest) == expected
 
 
 def merges_of_tokenizers(

@@ -155,9 +155,11 @@ def test_sentencepiece_normalizes_by_the_rules_of_a_model(corpus: Path, tmp_path
     # A tokenizer.json applies the shortest of several rules at one position.
     for text in ("ｶﾞ", "A\u0301", "A\u0301\u0323"):
         assert hf.Tokenizer.from_sentencepiece(path).encode(text).ids == theirs.encode(text)
-    options = ["--vocab-size", 1200, "--like", like, "-o", tmp_path / "again.model"]
-    assert run("train", corpus, *options).returncode == 0
-    assert (tmp_path / "again.model").read_bytes() == trained.sentencepiece()
+    outputs = [tmp_path / "again.model", tmp_path / "again.json"]
+    options = ["--vocab-size", 1200, "--like", like, "-o", outputs[0], "-o", outputs[1]]
+    assert json.loads(run("train", corpus, *options, "--json").stdout)["size"] == 1200
+    written = [output.read_bytes() for output in outputs]
+    assert written == [trained.sentencepiece(), trained.tokenizer_json()]
 
 
 def test_what_a_model_of_sentencepiece_cannot_express_is_named(corpus: Path) -> None:
@@ -179,26 +181,20 @@ def test_a_trained_tokenizer_is_a_pipeline_for_the_next(
         assert json.loads(again.tokenizer_json()) == json.loads(first.tokenizer_json())
 
 
-def test_the_command_writes_both_files(corpus: Path, tmp_path: Path) -> None:
-    out, model = tmp_path / "out.json", tmp_path / "out.model"
-    options = ["--vocab-size", 600, "--model", "unigram", "--like", "sentencepiece"]
-    done = run("train", corpus, *options, "-o", out, "-o", model, "--json")
-    found = json.loads(done.stdout)
-    assert found["size"] == 600
-    hf.Tokenizer.from_file(out)
-    hf.Tokenizer.from_file(model)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--model", "bpe", "--pattern", "gpt2"], "--pattern is an option of byte-level BPE"),
         (["--model", "bpe", "--like", "nothing"], "like is 'nothing'; give a folder"),
         (["--character-coverage", "0.9"], "--character-coverage needs --model or --like"),
+        # Before the corpus is read: the pattern matches no file.
+        (["--like", "bert", "-o", "x.model"], "a .model cannot express a WordPiece model"),
+        (["--like", "t5", "-o", "x.model"], "a .model cannot express the normalizer Nmt"),
     ],
 )
 def test_options_that_do_not_fit_are_named(options: list[str], message: str, corpus: Path) -> None:
-    done = run("train", corpus, "--vocab-size", 600, "-o", "never.json", *options)
+    files = "no*.txt" if "x.model" in options else corpus
+    done = run("train", files, "--vocab-size", 600, "-o", "never.json", *options)
     assert done.returncode != 0
     assert message in " ".join(done.stderr.split())
 
@@ -228,6 +224,7 @@ def test_options_that_do_not_fit_are_named(options: list[str], message: str, cor
         ({"character_coverage": "1"}, "character_coverage is the str '1'; it must be a number"),
         ({"like": 5}, "like is the int 5; give a name, a folder or a file"),
         ({"like": b"t5"}, "like is the bytes b't5'"),
+        ({"progress": 5}, "progress is the int 5; it must be a function"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str, corpus: Path) -> None:
@@ -255,7 +252,8 @@ def test_counts_in_files_change_nothing(
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 1 << 14)
     monkeypatch.setattr(piece_counts, "TABLES_SHARE", 1 << 20)
     assert train_model([corpus], 900, like=like, max_memory=1 << 28).tokenizer_json() == whole
-    with models.count_words([corpus], like=like, max_memory=1 << 28) as counts:
+    cut = models.words_of(None, like)
+    with piece_counts.count_corpus([corpus], cut, max_memory=1 << 28) as counts:
         assert len(counts.files) > 1
         assert train_model(counts, 900, like=like).tokenizer_json() == whole
     with pytest.raises(ValueError, match="more than the 10,000 bytes of max-memory"):
@@ -264,17 +262,14 @@ def test_counts_in_files_change_nothing(
     assert "rare pieces left out" in frequent.notes[0]
 
 
-def test_the_command_bounds_memory(corpus: Path, tmp_path: Path) -> None:
+def test_an_empty_corpus_is_named_and_memory_is_bounded(corpus: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text(" \n\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="the corpus has no words: it is empty"):
+        train_model([empty], 500, model="wordpiece")
     options = ["--vocab-size", 900, "--like", "bert", "--max-memory", "1M"]
     done = run("train", corpus, *options, "--drop-rare", 2, "-o", tmp_path / "out.json")
     assert done.returncode == 0 and "rare pieces left out" in done.stderr, done.stderr
-
-
-def test_an_empty_corpus_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "empty.txt"
-    path.write_text(" \n\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="the corpus has no words: it is empty"):
-        train_model([path], 500, model="wordpiece")
 
 
 @pytest.mark.parametrize("like", ["bert", "t5", "llama", "words"])

@@ -7,13 +7,16 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from seeds import seeded
 from vocab_command import COMMAND
 
+from bpe_engine.common import threads
 from bpe_engine.vocabulary import PieceCounts, train_bpe
+from vocab_tools.corpus import piece_counts
 from vocab_tools.corpus.cutting import Cutting, cutting
 from vocab_tools.corpus.piece_counts import CorpusCounts, count_corpus
 
@@ -74,6 +77,43 @@ def test_ctrl_c_while_counting_leaves_no_file(
     # Blocks in progress are finished; no others begin.
     assert calls[-1] == "spill" if method == "spill" else calls.count("count") <= call + 3
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("fails", ["reading", "counting", "progress"])
+def test_an_error_leaves_out_blocks_that_wait(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """The only thread is at work until all blocks that wait are cancelled."""
+    cancelled = threading.Event()
+    counted: list[int] = []
+
+    def fail(where: str) -> None:
+        if fails == where:
+            raise OSError("fails")
+
+    class Pool(threads.ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            cancelled.set()
+            super().shutdown(wait)
+
+    def read(*_: Any, **__: Any) -> Any:
+        yield from (["a"], ["b"], ["c"])
+        fail("reading")
+        yield from (["d"], ["e"])
+
+    def count(_: list[str]) -> int:
+        counted.append(1)
+        assert len(counted) == 1 or cancelled.wait(60)
+        fail("counting")
+        return 1
+
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(piece_counts, "read_texts", read)
+    monkeypatch.setattr(Cutting, "counter", lambda cut: SimpleNamespace(count=count))
+    with pytest.raises(OSError, match="fails"):
+        count_corpus([corpus], CUT, num_threads=1, progress=lambda *_: fail("progress"))
+    assert len(counted) <= 2
 
 
 def long_piece() -> bytes:

@@ -71,21 +71,6 @@ def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
         assert (found.ranks, found.merges) == (expected.ranks, expected.merges)
 
 
-def test_zstandard(corpus: Path, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    text = (corpus / "a.txt").read_bytes()
-    plain = tmp_path / "a.zst"
-    half = len(text) // 2
-    frames = [arrow.compress(part, "zstd", asbytes=True) for part in (text[:half], text[half:])]
-    plain.write_bytes(b"".join(frames))
-    assert "".join(sum(read_texts(plain), [])).encode() == text
-    broken = tmp_path / "broken.zst"
-    for contents in (frames[0][:-9], frames[0][:20] + b"\xff" * 2000, frames[0] + b"more"):
-        broken.write_bytes(contents)
-        with pytest.raises(ValueError, match="broken.zst: the Zstandard compression is broken"):
-            list(read_texts(broken))
-
-
 @pytest.mark.parametrize("text", [SPANISH, ROMANIAN], ids=["Spanish", "Romanian"])
 def test_normalization_forms(text: str, tmp_path: Path) -> None:
     """Composed and decomposed text give different tokens, and the same with NFC."""
@@ -202,14 +187,6 @@ def test_bad_corpora(tmp_path: Path) -> None:
         train_vocabulary({"ab": -1}, 300)
     with pytest.raises(ValueError, match="give a list of them"):
         train_vocabulary(str(latin), 300, TrainOptions(balance="bytes"))
-
-
-def test_characters_across_blocks(tmp_path: Path) -> None:
-    """A character at the boundary of two reads stays whole."""
-    path = tmp_path / "text.txt"
-    text = "x" + "猫" * 800_000
-    path.write_text(text, encoding="utf-8")
-    assert "".join(sum(read_texts(path), [])) == text
 
 
 def test_counts_in_files_are_the_same_counts(corpus: Path) -> None:

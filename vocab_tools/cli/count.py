@@ -17,7 +17,7 @@ from ..corpus.cutting import DEFAULT_PATTERN, cutting
 from ..corpus.piece_counts import count_corpus, dropped_note
 from ..text import plural
 from ..train.arrow import write_counts
-from ..train.models import count_words
+from ..train.models import words_of
 from .console import console, progress_bar, say
 from .options import Options, chosen_pattern, combined, errors_option, field_option, pattern_options
 
@@ -139,13 +139,13 @@ def count(
     with progress_bar("counting") as update:
         if like is None:
             cut = cutting(chosen, special_tokens, nfc)
-            found = count_corpus(corpus, cut, progress=update, **reading)
         elif chosen or special_tokens or nfc is not None:
             raise click.UsageError(
                 "--like brings a pipeline; give no pattern, special tokens or form of Unicode"
             )
         else:
-            found = count_words(corpus, like=like, **reading)
+            cut = words_of(None, like)
+        found = count_corpus(corpus, cut, progress=update, **reading)
     with found as counts:
         written = files.write_by(output, lambda name: write_counts(counts, name, drop_rare))
     if not quiet:

@@ -21,7 +21,7 @@ from ..corpus.piece_counts import CorpusCounts
 from ..report import render
 from ..text import plural, show
 from ..train.arrow import read_counts
-from ..train.models import LIKE, MODELS, TrainedModel, is_named, train_model, words_of
+from ..train.models import LIKE, MODELS, TrainedModel, check_model, is_named, train_model, words_of
 from ..train.superwords import MAX_WORDS
 from ..train.train_result import TrainResult
 from ..train.training import UNITS, TrainOptions, train_vocabulary
@@ -171,6 +171,8 @@ def train(
         shared = {name: options.pop(name) for name in _SHARED}
         of_bytes = {**options, "pattern": pattern, "pattern_regex": pattern_regex, "base": base}
         _check_model_options({**of_bytes, "report": reports}, outputs)
+        if any(map(_is_model, outputs)):
+            check_model(model, like)
     elif unfit := [name for name, value in of_model.items() if value]:
         raise click.UsageError(f"--{unfit[0].replace('_', '-')} needs --model or --like")
     chosen = chosen_pattern(pattern, pattern_regex)
@@ -184,7 +186,7 @@ def train(
     if is_model:
         source: Any = corpus
         if as_counts:
-            cut, _ = words_of(model, like)
+            cut = words_of(model, like)
             source = read_counts(count_files(corpus), cut, max_memory=shared["max_memory"])
         with steps_bar("counting") as update:
             result = train_model(
@@ -243,8 +245,11 @@ def _check_model_options(of_bytes: Mapping[str, Any], outputs: Sequence[str]) ->
 
 
 def _model_file(trained: TrainedModel, path: str) -> bytes:
-    is_model = path.lower().endswith(".model")
-    return trained.sentencepiece() if is_model else trained.tokenizer_json()
+    return trained.sentencepiece() if _is_model(path) else trained.tokenizer_json()
+
+
+def _is_model(path: str) -> bool:
+    return path.lower().endswith(".model")
 
 
 def _has_sidecar(path: str) -> bool:

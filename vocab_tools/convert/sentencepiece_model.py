@@ -22,9 +22,8 @@ def written(contents: dict[str, Any]) -> bytes:
     Raises ValueError, naming the feature, for a feature that such a file cannot express.
     """
     model = contents["model"]
-    problems = list(_problems(contents))
-    if problems:
-        raise ValueError(f"a .model cannot express {'; '.join(problems)}; write a .json")
+    check_pipeline(contents)
+    _refuse(_problems_of_tokens(model))
     if model["type"] == "Unigram":
         unknown = model["unk_id"]
         pieces = [(token, score) for token, score in model["vocab"]]
@@ -71,21 +70,34 @@ def written(contents: dict[str, Any]) -> bytes:
 _IDS = {"bos": ("<s>", "[CLS]"), "eos": ("</s>", "[SEP]"), "pad": ("<pad>", "[PAD]")}
 
 
-def _problems(contents: dict[str, Any]) -> Iterable[str]:
+def check_pipeline(contents: dict[str, Any]) -> None:
+    """Raises the errors of :func:`written` that do not depend on the tokens."""
+    _refuse(_problems(contents))
+
+
+def _refuse(problems: Iterable[str]) -> None:
+    if found := "; ".join(problems):
+        raise ValueError(f"a .model cannot express {found}; write a .json")
+
+
+def _problems(contents: dict[str, Any]) -> Iterator[str]:
     model = contents["model"]
     if model["type"] not in _MODELS:
         yield f"a {model['type']} model"
         return
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(name):
+            yield f"the {name} {model[name]!r}"
+    yield from _rules(contents)[2]
+
+
+def _problems_of_tokens(model: dict[str, Any]) -> Iterator[str]:
     if (
         model["type"] == "Unigram"
         and model["unk_id"] is None
         or not (model["type"] == "Unigram" or model["unk_token"] in model["vocab"])
     ):
         yield "a model without a token for unknown characters"
-    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(name):
-            yield f"the {name} {model[name]!r}"
-    yield from _rules(contents)[2]
     if model.get("byte_fallback"):
         tokens = model["vocab"] if model["type"] == "BPE" else [it[0] for it in model["vocab"]]
         if sum(map(_is_byte, tokens)) != 256:

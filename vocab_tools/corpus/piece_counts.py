@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
@@ -79,15 +80,15 @@ class CorpusCounts(Brief):
             self._folder = None
         self.files, self._levels = [], []
 
-    def spill(self, counts: vocabulary.WordCounts | None = None) -> None:
-        """Moves the counts in memory, or counts of words, to a file.
+    def spill(self) -> None:
+        """Moves the counts in memory to a file.
 
         Raises OSError, naming the folder, for a full disk.
         """
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="vocab-tools-")
         try:
-            (counts or self.pieces).spill(self._new_file(0))
+            self.pieces.spill(self._new_file(0))
             while self._levels[-_MERGED_FILES:] == _MERGED_FILES * self._levels[-1:]:
                 self._merge_files()
         except OSError as error:
@@ -162,7 +163,6 @@ def count_corpus(
     corpus: Paths,
     cutting: Cutting,
     *,
-    words: vocabulary.WordCounts | None = None,
     field: str = "text",
     errors: str = "strict",
     max_memory: int | None = None,
@@ -175,8 +175,6 @@ def count_corpus(
         corpus: files, folders, globs and URIs of text, JSON lines, Parquet, Arrow and CSV,
             compressed or not; ``-`` is standard input.
         cutting: how text is cut into pieces.
-        words: counts the words of lines instead; the result has the counts that exceed
-            ``max_memory``, and ``words`` the rest.
         field: the field that contains the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         max_memory: bytes of memory for the tables; further counts go to temporary files. Text
@@ -194,7 +192,6 @@ def count_corpus(
             f"cutting is {describe(cutting)}; vocab_tools.corpus.cutting.cutting makes one of a pattern"
         )
     counts = CorpusCounts(cutting)
-    counter = words or counts.pieces
     files = corpus_files(corpus)
     sizes = [size_or_zero(path) for path in files]
     blocks = (
@@ -208,32 +205,30 @@ def count_corpus(
         nonlocal is_over
         for block in blocks:
             yield block
-            if max_memory is not None and counter.memory() * TABLES_SHARE > max_memory:
+            if max_memory is not None and counts.pieces.memory() * TABLES_SHARE > max_memory:
                 return
         is_over = True
 
     def count(block: tuple[int, list[str]]) -> int:
-        texts = block[1]
-        return counts.pieces.count(texts) if words is None else words.count(texts, "stripped")
+        return counts.pieces.count(block[1])
 
     most = cores()
     total, file, done = sum(sizes), 0, 0
     try:
         while not is_over:
-            for (number, texts), size in on_threads(
-                count, until_full(), min(num_threads or most, most)
-            ):
-                counts.characters += sum(map(len, texts))
-                counts.text_bytes += size
-                file, done = number, size + (done if number == file else 0)
-                if progress is not None:
-                    # A compressed file has more text than bytes, so count at most the size of the
-                    # file. A pipe has no size.
-                    progress(
-                        sum(sizes[:number]) + min(done, sizes[number]) if total else done, total
-                    )
+            threads = min(num_threads or most, most)
+            with closing(on_threads(count, until_full(), threads)) as counted:
+                for (number, texts), size in counted:
+                    counts.characters += sum(map(len, texts))
+                    counts.text_bytes += size
+                    file, done = number, size + (done if number == file else 0)
+                    if progress is not None:
+                        # Compressed files have more text than bytes: count at most the size of
+                        # the file. Data from pipes has no size.
+                        before, most_done = sum(sizes[:number]), sizes[number]
+                        progress(before + min(done, most_done) if total else done, total)
             if not is_over:
-                counts.spill(words)
+                counts.spill()
     except BaseException:
         counts.close()
         raise

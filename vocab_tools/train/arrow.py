@@ -93,25 +93,20 @@ def count_pieces(
     if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
         raise ValueError(f"the column {field!r} has {kind}, not text")
     if like is None:
-        counts = CorpusCounts(_cutting(pattern, tuple(special_tokens), nfc))
-        count: Any = counts.pieces.count
+        cut = _cutting(pattern, tuple(special_tokens), nfc)
+    elif pattern is not None or special_tokens or nfc is not None:
+        raise ValueError("like brings a pipeline; leave pattern, special_tokens and nfc out")
     else:
-        if pattern is not None or special_tokens or nfc is not None:
-            raise ValueError("like brings a pipeline; leave pattern, special_tokens and nfc out")
-        cut, words = words_of(None, like)
-        counts, count = CorpusCounts(cut), functools.partial(words.count, lines="stripped")
+        cut = words_of(None, like)
     texts = table.column(field)
     try:
         texts.validate(full=True)
     except arrow.ArrowException as error:
         raise ValueError(f"the column {field!r} is damaged or not UTF-8: {error}") from error
-    for start in range(0, len(texts), ROWS):
-        found = texts.slice(start, ROWS).to_pylist()
-        count([text for text in found if text is not None])
-    if like is not None:
-        rows = words.take_words()
-        counts.pieces.add([word.encode() for word, _ in rows], [times for _, times in rows])
-    with counts:
+    with CorpusCounts(cut) as counts:
+        for start in range(0, len(texts), ROWS):
+            found = texts.slice(start, ROWS).to_pylist()
+            counts.pieces.count([text for text in found if text is not None])
         parts = [_table(arrow, pieces, n) for pieces, n in counts.rows()]
     return arrow.concat_tables(parts) if parts else _table(arrow, [], [])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Sequence
@@ -14,14 +13,13 @@ from bpe_engine.common.system import cores
 from bpe_engine.common.values import check_choice, describe
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
 from bpe_engine.texts.listed import Paths
-from bpe_engine.vocabulary import MAX_TOKENS, WordCounts
+from bpe_engine.vocabulary import MAX_TOKENS, PieceCounts
 
-from ..arguments import number_of, several_names
+from ..arguments import number_of, progress_of, several_names
 from ..brief import Brief
 from ..convert import sentencepiece_model
 from ..corpus.cutting import Cutting
 from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note
-from ..corpus.piece_counts import ProgressFunction as CountProgress
 from .rules import RULES, charsmap
 from .training import ProgressFunction
 
@@ -154,51 +152,35 @@ def is_named(like: str | os.PathLike[str]) -> bool:
 class Words(Cutting):
     """Settings for cutting text into words by a pipeline, which files of counts record."""
 
+    tokenizer: HfTokenizer | None = field(default=None, compare=False)
     pipeline: str = ""
+
+    def counter(self) -> PieceCounts:
+        """Returns an empty counter of the words of lines."""
+        assert self.tokenizer is not None
+        return PieceCounts.of_words(self.tokenizer, "stripped")
 
     def dump(self) -> str:
         """Returns the JSON for the metadata of a file of counts."""
         return self.pipeline
 
 
-def words_of(model: str | None, like: str | os.PathLike[str] | None) -> tuple[Words, WordCounts]:
-    """Returns settings and an empty counter for :func:`train_model` with these arguments."""
-    tokenizer, _, _ = _pipeline(model, like)
+def words_of(model: str | None, like: str | os.PathLike[str] | None) -> Words:
+    """Returns settings for counting, for :func:`train_model` with these arguments."""
+    return _words_of(_pipeline(model, like)[0])
+
+
+def _words_of(tokenizer: hf.Tokenizer) -> Words:
     whole = json.loads(tokenizer.to_str())
     parts = {name: whole[name] for name in ("normalizer", "pre_tokenizer")}
-    # Counts are stored by bytes: the pattern is unused.
-    return Words(".", pipeline=json.dumps(parts)), WordCounts(tokenizer)
+    # The pattern is unused.
+    return Words(".", tokenizer=tokenizer, pipeline=json.dumps(parts))
 
 
-def count_words(
-    corpus: Paths,
-    *,
-    model: str | None = None,
-    like: str | os.PathLike[str] | None = None,
-    field: str = "text",
-    errors: str = "strict",
-    max_memory: int | None = None,
-    num_threads: int | None = None,
-    progress: CountProgress | None = None,
-) -> CorpusCounts:
-    """Counts the words of a corpus for :func:`train_model`; with its arguments."""
-    cut, words = words_of(model, like)
-    found = count_corpus(
-        corpus,
-        cut,
-        words=words,
-        field=field,
-        errors=errors,
-        max_memory=max_memory,
-        num_threads=num_threads,
-        progress=progress,
-    )
-    try:
-        found.spill(words)
-    except BaseException:
-        found.close()
-        raise
-    return found
+def check_model(model: str | None, like: str | os.PathLike[str] | None) -> None:
+    """Raises ValueError, naming the feature, for a pipeline that a ``.model`` cannot express."""
+    tokenizer, _, _ = _pipeline(model, like)
+    sentencepiece_model.check_pipeline(json.loads(tokenizer.to_str()))
 
 
 def train_model(
@@ -291,7 +273,7 @@ def train_model(
         raise ValueError("a special or user-defined token is empty; give it a name")
     if both := [name for name in defined if name in special]:
         raise ValueError(f"{both[0]!r} is special and user-defined; leave one out")
-    counts = WordCounts(tokenizer)
+    cut = _words_of(tokenizer)
     whole = json.loads(tokenizer.to_str())
     contents: dict[str, Any] = whole["model"]
     kind = contents["type"]
@@ -303,32 +285,23 @@ def train_model(
     if unfit := [name for name in _UNFIT.get(kind, ()) if options[name] is not None]:
         raise ValueError(f"a {kind} model has no {unfit[0]}; leave the option out")
 
-    def update(step: str) -> Any:
-        return None if progress is None else functools.partial(progress, step)
-
     if isinstance(corpus, CorpusCounts):
         given = corpus
     else:
         given = count_corpus(
             corpus,
-            Words("."),
-            words=counts,
+            cut,
             field=field,
             errors=errors,
             max_memory=max_memory,
             num_threads=num_threads,
-            progress=update("counting"),
+            progress=progress_of(progress, "counting"),
         )
     with given as found:
-        if counts.size() and (max_memory is not None or drop_rare > 1):
-            found.spill(counts)
-        if max_memory is not None:
-            found.load(drop_rare, max_memory, _MEMORY.get(kind, 1))
-        if found.files or found.pieces.memory():
-            for words, times in found.rows(drop_rare):
-                counts.add([word.decode() for word in words], times)
+        found.load(drop_rare, max_memory, _MEMORY.get(kind, 1))
         notes = [note for note in [dropped_note(found)] if note]
-    if not counts.size():
+        counts = found.pieces
+    if not counts.totals()[0]:
         raise ValueError(
             "the corpus has no words: it is empty, or the pre-tokenizer keeps none of its text"
         )
@@ -345,7 +318,7 @@ def train_model(
             character_coverage=character_coverage,
             max_piece_length=max_token_length or 16,
             num_threads=num_threads or cores(),
-            progress=update("pruning"),
+            progress=progress_of(progress, "pruning"),
         )
         contents["vocab"] = [*((name, 0.0) for name in pieces), *learned]
         contents["unk_id"] = pieces.index(unk)
@@ -370,7 +343,7 @@ def train_model(
             prefix=contents.get("continuing_subword_prefix") or "",
             suffix=contents.get("end_of_word_suffix") or "",
             max_token_length=None if max_token_length is None else max_token_length + 1,
-            progress=update("merging"),
+            progress=progress_of(progress, "merging"),
             **common,
         )
         size = len(tokens)

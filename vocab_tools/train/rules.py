@@ -14,9 +14,6 @@ from bpe_engine.hf import normalizers
 #: Names of rules: values of SentencePiece's option ``normalization_rule_name``.
 RULES = ("nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
-#: Planes with characters that have a decomposition or a lower case.
-_CHARACTERS = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
-
 #: A character that rules neither change nor join to another.
 _BETWEEN = "\U000f0000"
 
@@ -42,9 +39,11 @@ def charsmap(name: str) -> bytes:
     >>> len(charsmap("nfkc")) > 100_000
     True
     """
-    composed = dict(zip(_CHARACTERS, _each(normalizers.NFKC(), _CHARACTERS)))
+    # Planes with characters that have a decomposition or a lower case.
+    characters = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
+    composed = dict(zip(characters, _each(normalizers.NFKC(), characters)))
     rules = {text: made for text, made in composed.items() if text != made}
-    rules |= {text: composed[whole] for text, whole in _spellings()}
+    rules |= {text: composed[whole] for text, whole in _spellings(characters)}
     if name.endswith("_cf"):
         rules = {text: "".join(map(_folded, made)) for text, made in (composed | rules).items()}
         rules = {text: made for text, made in rules.items() if text != made}
@@ -71,16 +70,16 @@ def _each(normalizer: normalizers.Normalizer, texts: Iterable[str]) -> list[str]
     return normalizer.normalize_str(_BETWEEN.join(texts)).split(_BETWEEN)
 
 
-def _spellings() -> Iterable[tuple[str, str]]:
+def _spellings(characters: list[str]) -> Iterable[tuple[str, str]]:
     """Yields each text of several characters that NFKC composes into one, and the result. Any of
     the characters may be a variant, such as a halfwidth form.
     """
     variants: dict[str, list[str]] = defaultdict(list)
-    for one, parts in zip(_CHARACTERS, _each(normalizers.NFKD(), _CHARACTERS)):
+    for one, parts in zip(characters, _each(normalizers.NFKD(), characters)):
         if len(parts) == 1:
             variants[parts].append(one)
-    whole = _each(normalizers.NFD(), _CHARACTERS)
-    for one, parts, again in zip(_CHARACTERS, whole, _each(normalizers.NFC(), whole)):
+    whole = _each(normalizers.NFD(), characters)
+    for one, parts, again in zip(characters, whole, _each(normalizers.NFC(), whole)):
         if len(parts) > 1 and one == again:
             for row in itertools.product(*(variants.get(it, [it]) for it in parts)):
                 yield "".join(row), one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from bpe_engine import vocabulary
 from bpe_engine.common.values import check_choice, describe, is_arrow, listed, safe_repr
 from bpe_engine.read import byte_level
 
-from ..arguments import checked_options, is_text, number_of, several_names
+from ..arguments import checked_options, is_text, number_of, progress_of, several_names
 from ..bases import Base, open_base
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note, outside_note
@@ -304,11 +303,8 @@ class _Job:
             errors=options.errors,
             max_memory=options.max_memory,
             num_threads=options.num_threads,
-            progress=self._step("counting"),
+            progress=progress_of(self.progress, "counting"),
         )
-
-    def _step(self, name: str) -> Callable[[int, int], None] | None:
-        return None if self.progress is None else functools.partial(self.progress, name)
 
     def train(
         self,
@@ -332,7 +328,7 @@ class _Job:
             min_frequency=self.options.min_frequency,
             max_token_bytes=self.options.max_token_length,
             max_token_words=max_words,
-            progress=self._step("merging"),
+            progress=progress_of(self.progress, "merging"),
         )
         all_ranks = {**ranks, **{token: first_id + place for place, token in enumerate(new)}}
         tokens_by_place = list(all_ranks)

@@ -22,7 +22,8 @@ use crate::pipeline::walk::{Plain, Tracer};
 #[derive(Debug, Default)]
 pub struct Counts {
     stretches: PieceTable,
-    words: PieceTable,
+    /// Counts of words alone.
+    pub words: PieceTable,
 }
 
 impl Counts {
