@@ -211,12 +211,12 @@ impl Trainer<'_> {
     }
 
     fn merge(&mut self, corpus: usize, pair: Candidate) -> Result<()> {
-        let Candidate { left, right, count } = pair;
-        let (new, is_new) = self.symbols.intern(&self.symbols.joined(left, right))?;
+        let Candidate { left, right, count, .. } = pair;
+        let (new, _) = self.symbols.intern(&self.symbols.joined(left, right))?;
         for corpus in &mut self.corpora {
-            corpus.merge(&self.symbols, Merging { left, right, new, is_new })?;
+            corpus.merge(&self.symbols, Merging { left, right, new })?;
         }
-        let (frequency, corpus) = (count as u64, corpus as u32);
+        let (frequency, corpus) = (count, corpus as u32);
         self.merges.push(Merge { left, right, token: new, frequency, corpus });
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use crate::error::{Error, Result};
 use crate::polling::poll;
 
-use super::corpus::{Corpus, Merging};
+use super::corpus::Corpus;
 use super::piece_table::PieceTable;
 use super::symbols::{Limits, Symbols};
 
@@ -81,8 +81,8 @@ pub fn train(
         let Some(pair) = corpus.best(options.min_frequency)? else { break };
         let (left, right) = (pair.left, pair.right);
         let token = joined(&symbols, left, right, options);
-        let (new, is_new) = symbols.intern_joined(&token, [left, right])?;
-        corpus.merge(&symbols, Merging { left, right, new, is_new })?;
+        let (new, _) = symbols.intern_joined(&token, [left, right])?;
+        corpus.merge_best(&symbols, pair, new)?;
         merges.push((left, right));
         if progress(symbols.len()).is_break() {
             break;
@@ -237,17 +237,30 @@ fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Resu
     let longest = options.max_token_length.map(|most| most.saturating_sub(1).max(2) as u32);
     let mut corpus = Corpus::new(Limits { bytes: longest, words: None });
     corpus.reserve(words.len(), letters.cells)?;
-    let mut tokens = Vec::new();
+    let (prefix, suffix) = (&options.prefix[..], &options.suffix[..]);
+    let mut has_affix = false;
+    let (mut tokens, mut kept) = (Vec::new(), String::new());
     // The merges do not depend on the order of words.
     for (word, count) in words.iter() {
         poll(word.len())?;
         tokens.clear();
-        let found = places(text(word)?);
-        tokens.extend(found.filter_map(|(place, it)| letters.get_or_add(it).tokens[place]));
+        kept.clear();
+        for (place, character) in places(text(word)?) {
+            if let Some(token) = letters.get_or_add(character).tokens[place] {
+                tokens.push(token);
+                kept.push(character);
+            }
+        }
+        has_affix |= !prefix.is_empty() && kept.starts_with(prefix);
+        has_affix |= !suffix.is_empty() && kept.contains(suffix);
         corpus.add(symbols, &tokens, count)?;
     }
     drop(words);
     corpus.find_pairs(symbols)?;
+    // Without affixes in words, no token is made a second time from other parts.
+    if has_affix {
+        corpus.keep_apart()?;
+    }
     Ok(corpus)
 }
 

@@ -5,6 +5,11 @@
 //! neighbors of a token are found at once, and a merge changes four cells, however long the piece
 //! is. A position is the first cell of the left token of a pair; it is stale once other tokens are
 //! there, and then stays stale.
+//!
+//! Where a token is made a second time from other parts, a pair may occur again before it is merged.
+//! Without affixes, it is merged everywhere. With affixes, the new occurrences are a pair of their
+//! own in the queue, as in Hugging Face's `tokenizers`: each has the count of the time when it was
+//! queued, and merges the pieces where it occurred then.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -44,7 +49,7 @@ struct Cell {
 /// `tokenizers`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Queued {
-    count: i64,
+    count: u64,
     tokens: Reverse<(u32, u32)>,
     pair: u32,
 }
@@ -54,7 +59,8 @@ struct Queued {
 pub(super) struct Candidate {
     pub(super) left: u32,
     pub(super) right: u32,
-    pub(super) count: i64,
+    pub(super) count: u64,
+    pair: u32,
 }
 
 /// A pair that becomes a token.
@@ -63,7 +69,6 @@ pub(super) struct Merging {
     pub(super) left: u32,
     pub(super) right: u32,
     pub(super) new: u32,
-    pub(super) is_new: bool,
 }
 
 #[derive(Debug)]
@@ -78,6 +83,10 @@ pub(super) struct Corpus {
     arena: Vec<u32>,
     /// Further positions of pairs, found when a token was made a second time.
     again: HashMap<u32, Vec<u32>>,
+    /// First cells of the pieces, if pairs that occur again are pairs of their own.
+    starts: Vec<u32>,
+    /// Pairs that the current merge has made.
+    made: Vec<u32>,
     queue: BinaryHeap<Queued>,
     /// Pairs with a lower count are not queued yet.
     threshold: i64,
@@ -96,6 +105,8 @@ impl Corpus {
             pairs: Pairs::default(),
             arena: Vec::new(),
             again: HashMap::new(),
+            starts: Vec::new(),
+            made: Vec::new(),
             queue: BinaryHeap::new(),
             threshold: i64::MAX,
             before: Side::default(),
@@ -198,6 +209,17 @@ impl Corpus {
         })
     }
 
+    /// Keeps the occurrences of a pair apart that merges make at different times.
+    ///
+    /// Call this once, after [`Self::find_pairs`], if every token has one cell.
+    pub(super) fn keep_apart(&mut self) -> Result<()> {
+        let is_start = |pair: &[Cell]| pair[0].token == NONE && pair[1].token != NONE;
+        let starts = (1..).zip(self.cells.windows(2));
+        self.starts = starts.filter(|(_, pair)| is_start(pair)).map(|(at, _)| at).collect();
+        self.threshold = i64::MIN;
+        (0..self.pairs.list.len()).try_for_each(|number| self.enqueue(number as u32))
+    }
+
     fn for_each_pair(
         &mut self,
         symbols: &Symbols,
@@ -223,23 +245,24 @@ impl Corpus {
 
     /// Returns the pair to merge next, if one occurs at least `least` times, without removing it.
     pub(super) fn best(&mut self, least: u64) -> Result<Option<Candidate>> {
-        let least = i64::try_from(least).unwrap_or(i64::MAX).max(1);
+        let least = least.max(1);
         loop {
             let Some(top) = self.queue.peek() else {
-                if !self.lower_threshold(least)? {
+                if !self.lower_threshold(i64::try_from(least).unwrap_or(i64::MAX))? {
                     return Ok(None);
                 }
                 continue;
             };
             poll(1)?;
             let (number, count) = (top.pair, top.count);
-            let pair = self.pairs.list[number as usize];
-            let is_live = pair.length > 0 || self.again.contains_key(&number);
-            if is_live && pair.count == count {
-                return Ok(Some(Candidate { left: pair.left, right: pair.right, count }));
+            let Pair { left, right, length, .. } = self.pairs.list[number as usize];
+            let is_live = length > 0 || self.again.contains_key(&number);
+            if is_live && self.pairs.count(number) as u64 == count {
+                let candidate = Candidate { left, right, count, pair: number };
+                return Ok(Some(candidate).filter(|_| count >= least));
             }
             self.queue.pop();
-            if is_live && pair.count >= self.threshold {
+            if is_live {
                 self.enqueue(number)?;
             }
         }
@@ -269,8 +292,14 @@ impl Corpus {
         Ok(true)
     }
 
+    /// Queues a pair, unless its count is below the threshold.
     fn enqueue(&mut self, number: u32) -> Result<()> {
-        let Pair { left, right, count, .. } = self.pairs.list[number as usize];
+        let Pair { left, right, .. } = self.pairs.list[number as usize];
+        let count = self.pairs.count(number);
+        if count < self.threshold {
+            return Ok(());
+        }
+        let count = count as u64;
         let no_memory = |_| Error::OutOfMemory { bytes: size_of::<Queued>() };
         self.queue.try_reserve(1).map_err(no_memory)?;
         self.queue.push(Queued { count, tokens: Reverse((left, right)), pair: number });
@@ -282,13 +311,42 @@ impl Corpus {
     /// Counts are updated as in Hugging Face's trainer: the count of the merged pair does not
     /// change except for overlapping occurrences, and counts again when the pair occurs again.
     pub(super) fn merge(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
+        match self.pairs.find(merge.left, merge.right) {
+            Some(number) => self.merge_pair(symbols, number, merge),
+            None => Ok(()),
+        }
+    }
+
+    /// Merges the pair that [`Self::best`] returned.
+    pub(super) fn merge_best(
+        &mut self,
+        symbols: &Symbols,
+        best: Candidate,
+        new: u32,
+    ) -> Result<()> {
+        let Candidate { left, right, pair, .. } = best;
+        self.queue.pop();
+        self.merge_pair(symbols, pair, Merging { left, right, new })
+    }
+
+    fn merge_pair(&mut self, symbols: &Symbols, number: u32, merge: Merging) -> Result<()> {
         let Merging { left, right, .. } = merge;
-        let Some(number) = self.pairs.find(left, right) else { return Ok(()) };
         self.before.prepare(symbols.len());
         self.after.prepare(symbols.len());
         let pair = &mut self.pairs.list[number as usize];
         let positions = pair.start..pair.start + std::mem::take(&mut pair.length) as usize;
-        if let Some(mut more) = self.again.remove(&number) {
+        let more = self.again.remove(&number);
+        if !self.starts.is_empty() && (left == right || self.pairs.is_one_of_several(number)) {
+            let more = more.unwrap_or_default();
+            let positions = self.arena[positions].iter().chain(&more);
+            let piece = |at: &u32| self.starts.partition_point(|start| start <= at) - 1;
+            let mut pieces: Vec<usize> = positions.map(piece).collect();
+            pieces.sort_unstable();
+            pieces.dedup();
+            for piece in pieces {
+                self.merge_in_piece(symbols, self.starts[piece] as usize, merge)?;
+            }
+        } else if let Some(mut more) = more {
             more.extend_from_slice(&self.arena[positions]);
             more.sort_unstable();
             for position in more {
@@ -306,6 +364,15 @@ impl Corpus {
             }
         }
         self.apply_changes(symbols, merge)
+    }
+
+    /// Merges all occurrences of a pair in the piece whose first cell is `at`.
+    fn merge_in_piece(&mut self, symbols: &Symbols, mut at: usize, merge: Merging) -> Result<()> {
+        while self.cells[at].token != NONE {
+            self.merge_at(symbols, at as u32, merge)?;
+            at += length_at(&self.lengths, symbols, at, self.cells[at].token);
+        }
+        Ok(())
     }
 
     /// Prefetches the cells where a pair of this length begins and ends, for part of the arena. A
@@ -359,25 +426,31 @@ impl Corpus {
 
     /// Turns the changes on both sides of a merge into counts and positions of pairs.
     fn apply_changes(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
-        let Merging { left, right, new, is_new } = merge;
+        let Merging { left, right, new } = merge;
         let (mut before, mut after) =
             (std::mem::take(&mut self.before), std::mem::take(&mut self.after));
-        self.add_pairs(symbols, &mut before, |neighbor| (neighbor, new))?;
-        self.add_pairs(symbols, &mut after, |neighbor| (new, neighbor))?;
+        let first = self.arena.len();
+        self.add_pairs(symbols, first, &mut before, |neighbor| (neighbor, new))?;
+        self.add_pairs(symbols, first, &mut after, |neighbor| (new, neighbor))?;
         self.take_off(&before, |neighbor| (neighbor, left));
         self.take_off(&after, |neighbor| (right, neighbor));
-        self.enqueue_new(&before, is_new, |neighbor| (neighbor, new))?;
-        self.enqueue_new(&after, is_new, |neighbor| (new, neighbor))?;
+        for at in 0..self.made.len() {
+            if self.pairs.count(self.made[at]) > 0 {
+                self.enqueue(self.made[at])?;
+            }
+        }
+        self.made.clear();
         before.clear();
         after.clear();
         (self.before, self.after) = (before, after);
         Ok(())
     }
 
-    /// Counts the new pairs on one side and keeps their positions.
+    /// Counts the new pairs on one side and keeps their positions, from `first` in the arena.
     fn add_pairs(
         &mut self,
         symbols: &Symbols,
+        first: usize,
         side: &mut Side,
         pair_of: impl Fn(u32) -> (u32, u32),
     ) -> Result<()> {
@@ -389,10 +462,19 @@ impl Corpus {
             if !symbols.shape(left).may_join(symbols.shape(right), self.limits) {
                 continue;
             }
-            let number = self.pairs.find_or_add(left, right)?;
-            let pair = &mut self.pairs.list[number as usize];
+            let mut number = self.pairs.find_or_add(left, right)?;
+            let mut pair = &mut self.pairs.list[number as usize];
             pair.count = pair.count.saturating_add(change.count);
-            if pair.length > 0 || self.again.contains_key(&number) {
+            let is_apart = !self.starts.is_empty();
+            if is_apart && pair.length > 0 && pair.start < first {
+                number = self.pairs.renew(number)?;
+                pair = &mut self.pairs.list[number as usize];
+            }
+            let is_live = pair.length > 0 || self.again.contains_key(&number);
+            if pair.count >= self.threshold && !(is_apart && is_live) {
+                self.made.push(number);
+            }
+            if is_live {
                 let no_memory = |_| Error::OutOfMemory { bytes: size_of::<(u32, Vec<u32>)>() };
                 self.again.try_reserve(1).map_err(no_memory)?;
                 self.again.entry(number).or_default();
@@ -429,27 +511,6 @@ impl Corpus {
                 pair.count = pair.count.saturating_sub(side.changes[neighbor as usize].count);
             }
         }
-    }
-
-    fn enqueue_new(
-        &mut self,
-        side: &Side,
-        is_new: bool,
-        pair_of: impl Fn(u32) -> (u32, u32),
-    ) -> Result<()> {
-        for &neighbor in &side.touched {
-            // A pair of a new token has no other occurrences.
-            if is_new && side.changes[neighbor as usize].count < self.threshold {
-                continue;
-            }
-            let (left, right) = pair_of(neighbor);
-            if let Some(number) = self.pairs.find(left, right)
-                && self.pairs.list[number as usize].count >= self.threshold
-            {
-                self.enqueue(number)?;
-            }
-        }
-        Ok(())
     }
 }
 

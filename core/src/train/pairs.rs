@@ -13,6 +13,15 @@ pub(super) struct Pair {
     /// Start of its positions in the arena.
     pub(super) start: usize,
     pub(super) length: u32,
+    kind: Kind,
+}
+
+/// A pair of tokens is one pair, or several: the newest, which has the count, and older ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Only,
+    Newest,
+    Older,
 }
 
 /// Pairs by number, found by their tokens.
@@ -71,8 +80,45 @@ impl Pairs {
         let number = self.list.len() as u32;
         self.list.reserve(1);
         self.slots[at] = number + 1;
-        self.list.push(Pair { left, right, count: 0, start: 0, length: 0 });
+        self.list.push(Pair { left, right, count: 0, start: 0, length: 0, kind: Kind::Only });
         Ok(number)
+    }
+
+    /// Returns the count of the tokens of a pair.
+    #[inline]
+    pub(super) fn count(&self, number: u32) -> i64 {
+        let pair = &self.list[number as usize];
+        match pair.kind {
+            Kind::Only | Kind::Newest => pair.count,
+            Kind::Older => {
+                let newest = self.find(pair.left, pair.right);
+                newest.map_or(0, |newest| self.list[newest as usize].count)
+            }
+        }
+    }
+
+    pub(super) fn is_one_of_several(&self, number: u32) -> bool {
+        self.list[number as usize].kind != Kind::Only
+    }
+
+    /// Adds a pair without positions for the tokens of a pair, which has the count from now on, and
+    /// returns its number.
+    pub(super) fn renew(&mut self, number: u32) -> Result<u32> {
+        if self.list.len() >= self.slots.len() / 2 {
+            self.grow()?;
+        }
+        let new = self.list.len() as u32;
+        let old = &mut self.list[number as usize];
+        let pair = Pair { length: 0, kind: Kind::Newest, ..*old };
+        old.kind = Kind::Older;
+        let mask = self.slots.len() - 1;
+        let mut at = hash(pair.left, pair.right) & mask;
+        while self.slots[at] != number + 1 {
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = new + 1;
+        self.list.push(pair);
+        Ok(new)
     }
 
     fn grow(&mut self) -> Result<()> {
@@ -81,7 +127,8 @@ impl Pairs {
         }
         let mut slots = vec![0u32; (self.slots.len() * 2).max(FEWEST_SLOTS)];
         let mask = slots.len() - 1;
-        for (number, pair) in self.list.iter().enumerate() {
+        let found = self.list.iter().enumerate().filter(|(_, pair)| pair.kind != Kind::Older);
+        for (number, pair) in found {
             let mut at = hash(pair.left, pair.right) & mask;
             while slots[at] != 0 {
                 at = (at + 1) & mask;
