@@ -1,4 +1,4 @@
-"""Tests damaged Arrow and Parquet files: they raise an error that names the file, never a signal.
+"""Tests damaged Arrow and Parquet files, and damaged columns: they raise an error, never a signal.
 
 Cases run in child processes, which print each case first, so that the last line names a case that
 crashes. ``make fuzz`` tries `FUZZ_CASES` of each kind.
@@ -12,6 +12,7 @@ import random
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,24 @@ def damaged(contents: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
+def lying_column(rng: random.Random) -> Any:
+    """Returns a column with changed buffers."""
+    import pyarrow as pa
+
+    column = table(rng)["text"].chunk(0)
+    buffers = column.buffers()
+    at = rng.choice([at for at, buffer in enumerate(buffers) if buffer is not None])
+    changed = pa.py_buffer(damaged(buffers[at].to_pybytes(), rng))
+    if pa.types.is_dictionary(column.type):
+        indices = pa.Array.from_buffers(
+            column.type.index_type, len(column), [None, changed if at == 1 else buffers[1]]
+        )
+        return pa.DictionaryArray.from_arrays(indices, column.dictionary, safe=False)
+    buffers[at] = changed
+    length = len(column) + rng.choice([0, 0, 0, 5])
+    return pa.Array.from_buffers(column.type, length, buffers)
+
+
 def read_file(kind: str, rng: random.Random, folder: Path) -> None:
     """Reads a damaged file in the ways of corpora, counting and training."""
     from bpe_engine.texts.errors import CorpusError
@@ -126,14 +145,40 @@ def read_file(kind: str, rng: random.Random, folder: Path) -> None:
         assert "lz4" in str(error) or "zstd" in str(error), str(error)
 
 
-KINDS = ["arrow", "stream", "parquet"]
+def read_column(kind: str, rng: random.Random, folder: Path) -> None:
+    """Passes a damaged column to the calls of Python."""
+    import pyarrow as pa
+
+    import bpe_engine
+    from bpe_engine.corpus import tokenize_batch
+    from vocab_tools import count_pieces
+
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    calls: list[Callable[[Any], Any]] = [
+        lambda column: tokenize_batch(pa.table({"text": column}), gpt2),
+        lambda column: count_pieces(pa.table({"text": column})),
+        gpt2.encode_batch_to_numpy,
+        gpt2.encode_batch,
+    ]
+    try:
+        rng.choice(calls)(lying_column(rng))
+    except (ValueError, TypeError) as error:
+        assert str(error)
+
+
+KINDS: dict[str, Callable[[str, random.Random, Path], None]] = {
+    "arrow": read_file,
+    "stream": read_file,
+    "parquet": read_file,
+    "column": read_column,
+}
 
 
 def try_cases(kind: str, count: int, folder: str) -> None:
     """Prints and tries the first cases of a kind, and the cases in `FOUND`."""
     for case in (*FOUND.get(kind, ()), *range(count)):
         print(case, flush=True)
-        read_file(kind, seeded(kind, case), Path(folder))
+        KINDS[kind](kind, seeded(kind, case), Path(folder))
 
 
 @pytest.mark.parametrize("kind", KINDS)
