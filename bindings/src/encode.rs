@@ -294,7 +294,7 @@ fn with_offsets<'py>(
     };
     let (ids, places) = gil::run(py, stored.size(), work)?;
     let spans = new_list::<PyAny>(py, Vec::new())?;
-    let mut characters = text::CharacterSpans::new(&original);
+    let mut characters = original.character_spans();
     for (index, span) in places.into_iter().enumerate() {
         check_signals(py, index)?;
         let span = match unit {

@@ -93,7 +93,7 @@ impl PyPipeline {
         let original = stored.utf8().or_raise()?;
         let pipeline = Self::current(slf)?;
         let found = gil::run(py, stored.size(), || pipeline.find_special(&original))?;
-        let mut characters = text::CharacterSpans::new(&original);
+        let mut characters = original.character_spans();
         let list = new_list::<PyAny>(py, Vec::new())?;
         for (index, (name, span)) in found.into_iter().enumerate() {
             check_signals(py, index)?;

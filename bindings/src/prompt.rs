@@ -278,7 +278,7 @@ impl NameFinder {
     /// Finds the names in a text. Returns each with its start and end, in characters.
     fn find(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(&str, usize, usize)>> {
         let original = text::read(text)?.utf8().or_raise()?;
-        let mut characters = text::CharacterSpans::new(&original);
+        let mut characters = original.character_spans();
         let (form, originals) = self.pipeline.control_form(&original).or_raise()?;
         let mut result = Vec::new();
         let mut from = 0;
@@ -550,6 +550,6 @@ pub fn stable_prefix<'py>(
     let original = text::read(text)?.utf8().or_raise()?;
     let work = || conversation::stable_prefix(&pipeline, &original, &request);
     let (ids, bytes) = gil::run(py, original.len(), work)?;
-    let (_, characters) = text::CharacterSpans::new(&original).next(0..bytes);
+    let (_, characters) = original.character_spans().next(0..bytes);
     Ok((int_cache::list(py, &ids)?, characters))
 }

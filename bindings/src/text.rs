@@ -1,11 +1,11 @@
 //! Reads a Python `str` as UTF-8. All text from Python goes through [`read`].
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use bpe_core::char_boundary;
 use bpe_core::code_points::CodePoints;
-use bpe_core::offsets::Characters;
+use bpe_core::offsets::CharacterSpans;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -151,6 +151,20 @@ pub enum Utf8<'a> {
 }
 
 impl Utf8<'_> {
+    /// Returns a converter from byte spans of the UTF-8 to character spans of the `str`.
+    pub fn character_spans(&self) -> CharacterSpans<'_> {
+        let mut pairs = Vec::new();
+        if let Self::Made { text, repaired: Some(code_points) } = self {
+            for (index, character) in text.chars().enumerate() {
+                let original = code_points.get(index + pairs.len());
+                if original != u32::from(character) && character != char::REPLACEMENT_CHARACTER {
+                    pairs.push(index);
+                }
+            }
+        }
+        CharacterSpans::with_doubled(self, pairs)
+    }
+
     /// Whether a lone surrogate became U+FFFD.
     pub fn has_lone_surrogates(&self) -> bool {
         let Self::Made { text, repaired: Some(code_points) } = self else { return false };
@@ -177,45 +191,6 @@ impl Drop for Utf8<'_> {
             buffer_pool::TEXT.give(std::mem::take(text).into_bytes());
         }
     }
-}
-
-/// Converts byte spans of `utf8`, the UTF-8 of a `str`, to character spans of the `str`. Starts and
-/// ends must each be in ascending order.
-pub struct CharacterSpans<'a> {
-    starts: Characters<'a>,
-    ends: Characters<'a>,
-    /// Indices of characters that are a surrogate pair in the `str`.
-    pairs: Vec<usize>,
-}
-
-impl<'a> CharacterSpans<'a> {
-    pub fn new(utf8: &'a Utf8<'_>) -> Self {
-        let pairs = joined_pairs(utf8);
-        Self { starts: Characters::new(utf8), ends: Characters::new(utf8), pairs }
-    }
-
-    pub fn next(&mut self, span: Range<usize>) -> (usize, usize) {
-        let (start, end) = (self.starts.index(span.start), self.ends.index(span.end));
-        (self.in_text(start), self.in_text(end))
-    }
-
-    fn in_text(&self, character: usize) -> usize {
-        character + self.pairs.partition_point(|&pair| pair < character)
-    }
-}
-
-/// Returns the indices of characters of `utf8` that are a surrogate pair in the `str`.
-fn joined_pairs(utf8: &Utf8<'_>) -> Vec<usize> {
-    let mut pairs = Vec::new();
-    if let Utf8::Made { text, repaired: Some(code_points) } = utf8 {
-        for (index, character) in text.chars().enumerate() {
-            let original = code_points.get(index + pairs.len());
-            if original != u32::from(character) && character != char::REPLACEMENT_CHARACTER {
-                pairs.push(index);
-            }
-        }
-    }
-    pairs
 }
 
 fn cast<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {

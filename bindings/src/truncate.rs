@@ -195,7 +195,7 @@ fn kept_characters(
             }
         })?;
         if let Some(kept) = kept {
-            let (start, end) = text::CharacterSpans::new(&utf8).next(kept);
+            let (start, end) = utf8.character_spans().next(kept);
             return Ok(end - start);
         }
         size = size.saturating_mul(4);
@@ -213,6 +213,6 @@ fn chunk_spans(
     let utf8 = stored.utf8().or_raise()?;
     let size = stored.size();
     let chunks = gil::run(text.py(), size, || pipeline.chunk(&utf8, max_tokens, overlap, request))?;
-    let mut characters = text::CharacterSpans::new(&utf8);
+    let mut characters = utf8.character_spans();
     collected(chunks.into_iter().map(|chunk| Ok(characters.next(chunk))))
 }

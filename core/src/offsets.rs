@@ -54,28 +54,40 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Vec<usize> {
     indices
 }
 
-/// Converts byte positions to character positions; the cost is proportional to the bytes between
-/// consecutive positions.
+/// Converts byte spans of UTF-8 to character spans; the cost is the bytes between one start and the
+/// next, and between one end and the next.
 #[derive(Debug)]
-pub struct Characters<'a> {
+pub struct CharacterSpans<'a> {
     text: &'a str,
-    byte: usize,
-    character: usize,
+    /// Byte and character of the last start, and of the last end.
+    cursors: [(usize, usize); 2],
+    /// Indices of characters that count twice, in ascending order.
+    doubled: Vec<usize>,
 }
 
-impl<'a> Characters<'a> {
-    /// Creates an index that starts at the start of `text`.
+impl<'a> CharacterSpans<'a> {
+    /// Creates a converter for spans of `text`.
     pub fn new(text: &'a str) -> Self {
-        Self { text, byte: 0, character: 0 }
+        Self::with_doubled(text, Vec::new())
     }
 
-    /// Returns the index of the character at byte `position`. Panics if no character starts there.
-    pub fn index(&mut self, position: usize) -> usize {
-        match position.checked_sub(self.byte) {
-            Some(_) => self.character += self.text[self.byte..position].chars().count(),
-            None => self.character -= self.text[position..self.byte].chars().count(),
+    /// Creates a converter that counts the characters with the indices `doubled` twice: a string of
+    /// surrogates has two code points for each.
+    pub fn with_doubled(text: &'a str, doubled: Vec<usize>) -> Self {
+        Self { text, cursors: [(0, 0); 2], doubled }
+    }
+
+    /// Returns the characters of a span. Panics if an end is inside a character.
+    pub fn next(&mut self, Range { start, end }: Range<usize>) -> (usize, usize) {
+        let mut positions = [start, end];
+        for (position, (byte, character)) in positions.iter_mut().zip(&mut self.cursors) {
+            match position.checked_sub(*byte) {
+                Some(_) => *character += self.text[*byte..*position].chars().count(),
+                None => *character -= self.text[*position..*byte].chars().count(),
+            }
+            *byte = *position;
+            *position = *character + self.doubled.partition_point(|&index| index < *character);
         }
-        self.byte = position;
-        self.character
+        positions.into()
     }
 }

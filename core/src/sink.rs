@@ -14,9 +14,8 @@ pub trait Sink {
     /// Returns the vector to which the walk appends ids.
     fn ids(&mut self) -> &mut Vec<u32>;
 
-    /// Reserves room before a batch of `pieces` pieces with at most `ids` ids in total.
-    fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
-        let _ = pieces;
+    /// Makes room before a batch of pieces with at most `ids` ids in total.
+    fn reserve(&mut self, ids: usize) -> Result<()> {
         reserve(self.ids(), ids)
     }
 

@@ -201,7 +201,7 @@ fn text_ids(encoding: &Direct, text: &str) -> Result<Vec<u32>, u8> {
     if result.is_ok() {
         let mut count = Count::till(usize::MAX);
         encoding.encode(text, &Request::ORDINARY, &mut count).unwrap();
-        let (spanned, _) = encoding.encode_with_spans(text, &Request::ORDINARY).unwrap();
+        let (spanned, _) = encoding.encode_with_spans(text, &Request::ORDINARY, true).unwrap();
         assert_eq!((count.total, &spanned), (ids.len(), &ids));
         assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
     }

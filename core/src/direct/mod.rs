@@ -156,7 +156,7 @@ impl Direct {
             }
             let Some((found, id)) = special else { return Ok(()) };
             poll(found.end - found.start)?;
-            sink.reserve(1, 1)?;
+            sink.reserve(1)?;
             if S::HAS_POSITIONS {
                 sink.special(found.start..found.end);
             }
@@ -344,7 +344,7 @@ fn encode_stretch<S: Sink>(
         // A piece has at most as many ids as bytes.
         let size = batch[count - 1].end - batch[0].start;
         poll(size)?;
-        sink.reserve(count, size)?;
+        sink.reserve(size)?;
         if !S::HAS_POSITIONS {
             merger.append(bytes, &batch[..count], sink.ids())?;
         } else {

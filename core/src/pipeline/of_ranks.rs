@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::direct::Direct;
 use crate::memory::reserve;
 use crate::normalize::Normalization;
-use crate::offsets::Characters;
+use crate::offsets::CharacterSpans;
 use crate::{SpecialTokens, Splitter, Vocabulary};
 
 use crate::components::added::{AddedToken, AddedTokens, FreeIds};
@@ -110,15 +110,15 @@ impl Pipeline {
         type_id: u32,
         word: Option<u32>,
     ) -> Result<Encoding> {
-        let (ids, spans) = direct.encode_with_spans(text, self.request())?;
-        let (mut starts, mut ends) = (Characters::new(text), Characters::new(text));
+        let (ids, spans) = direct.encode_with_spans(text, self.request(), true)?;
+        let mut characters = CharacterSpans::new(text);
         let mut details = Details::default();
         for (span, &id) in spans.iter().zip(&ids) {
             let token = match direct.special_tokens().name(id) {
                 Some(name) => name.to_owned(),
                 None => self.model().id_to_token(id).unwrap_or_default(),
             };
-            details.offsets.push((starts.index(span.start), ends.index(span.end)));
+            details.offsets.push(characters.next(span.clone()));
             details.tokens.push(token);
             details.words.push(word);
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::Request;
 use crate::char_boundary::{ceil, floor};
-use crate::memory::push;
+use crate::memory::{append, push, reserve};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
 use crate::special_tokens::Selection;
@@ -28,7 +28,7 @@ impl Pipeline {
         request: &Request,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         if let Some(direct) = self.direct() {
-            return direct.encode_with_spans(text, request);
+            return direct.encode_with_spans(text, request, true);
         }
         self.check(text, request)?;
         let tokenizer = self.under(&request.allowed)?;
@@ -54,8 +54,10 @@ impl Pipeline {
         request: &Request,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let (ids, mut spans) = match self.direct() {
-            Some(direct) if direct.keeps_text(text)? => return direct.encode_kept(text, request),
-            Some(direct) => direct.encode_with_spans(text, request)?,
+            Some(direct) if direct.normalization().keeps(text) => {
+                return direct.encode_with_spans(text, request, false);
+            }
+            Some(direct) => direct.encode_with_spans(text, request, true)?,
             None => {
                 self.check(text, request)?;
                 self.under(&request.allowed)?.ids_and_spans(text)?
@@ -102,22 +104,22 @@ impl Pipeline {
         ids: &mut Vec<u32>,
         spans: &mut Vec<Range<usize>>,
     ) -> Result<()> {
-        if let Some(direct) = self.direct() {
-            return direct.encode_run_with_spans(
-                &prompt.text()[run.clone()],
-                run.start,
-                ids,
-                spans,
-            );
-        }
-        let is_first = prompt.is_first(&run);
-        self.encode_traced(prompt, run, is_first, ids, spans)
+        let Some(direct) = self.direct() else {
+            let is_first = prompt.is_first(&run);
+            return self.encode_traced(prompt, run, is_first, ids, spans);
+        };
+        let text = &prompt.text()[run.clone()];
+        let (run_ids, run_spans) = direct.encode_with_spans(text, &Request::ORDINARY, true)?;
+        append(ids, &run_ids)?;
+        reserve(spans, run_spans.len())?;
+        spans.extend(run_spans.iter().map(|span| run.start + span.start..run.start + span.end));
+        Ok(())
     }
 
     /// Returns true if the concatenated texts of a run's ids are the run.
     pub fn keeps_text(&self, run: &str) -> Result<bool> {
         if let Some(direct) = self.direct() {
-            return direct.keeps_text(run);
+            return Ok(direct.keeps_text(run));
         }
         let is_plain = matches!(self.split().plan(), Plan::Pattern { prefix_space: false, .. })
             && self.model().bpe_by_ranks().is_some_and(|bpe| bpe.keeps_bytes(run));

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::memory::ask_for;
+use crate::offsets::CharacterSpans;
 use crate::polling::poll;
 
 use crate::components::encoding::{Details, Encoding};
@@ -81,7 +82,7 @@ impl Pipeline {
         if let Some(direct) = self.direct() {
             return self.encode_plain(direct, text, type_id, word);
         }
-        let characters = Characters::new(text);
+        let mut characters = CharacterSpans::new(text);
         let (mut ids, mut details, mut index) = (Vec::new(), Details::default(), 0);
         self.walk(
             text,
@@ -89,7 +90,7 @@ impl Pipeline {
                 self.each_token(piece, added, |token, (start, end)| {
                     ids.push(token.id);
                     details.tokens.push(self.token_text(&token, &piece.text)?);
-                    details.offsets.push((characters.index(start), characters.index(end)));
+                    details.offsets.push(characters.next(start..end));
                     details.words.push(word.or(Some(index)));
                     Ok(())
                 })?;
@@ -164,39 +165,12 @@ pub type PlacedPiece = (String, (usize, usize));
 /// Runs only the pre-tokenizer on a text.
 pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<PlacedPiece>> {
     let pre_tokenizer = PreTokenizer::new(Some(spec))?;
-    let characters = Characters::new(text);
+    let mut characters = CharacterSpans::new(text);
     let pieces =
         pre_tokenizer.split(vec![Aligned::original(text, 0..text.len())?], true)?.into_iter();
     let place = |piece: Aligned| {
         let (start, end) = piece.origin(0..piece.text.len());
-        (piece.text, (characters.index(start), characters.index(end)))
+        (piece.text, characters.next(start..end))
     };
     Ok(pieces.filter(|piece| !piece.text.is_empty()).map(place).collect())
-}
-
-/// Converts byte offsets to character offsets.
-enum Characters {
-    Ascii,
-    Indices(Vec<usize>),
-}
-
-impl Characters {
-    fn new(text: &str) -> Characters {
-        if text.is_ascii() {
-            return Self::Ascii;
-        }
-        let mut indices = Vec::with_capacity(text.len() + 1);
-        for (index, character) in text.chars().enumerate() {
-            indices.resize(indices.len() + character.len_utf8(), index);
-        }
-        indices.push(indices.last().map_or(0, |last| last + 1));
-        Self::Indices(indices)
-    }
-
-    fn index(&self, byte: usize) -> usize {
-        match self {
-            Self::Ascii => byte,
-            Self::Indices(indices) => indices.get(byte).copied().unwrap_or(byte),
-        }
-    }
 }
