@@ -242,8 +242,37 @@ fn mark_spaces(
     Ok(())
 }
 
+/// How a pre-tokenizer treats the characters of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Pieces may differ from parts of the text.
+    Rewrites,
+    /// Drops all whitespace, and looks only at one character and the character before.
+    DropsSpaces,
+    /// Cuts, and looks only at one character and the character before.
+    CutsByCharacter,
+    /// Cuts.
+    Cuts,
+    /// Has the effects of its parts.
+    Combines,
+}
+
 impl spec::PreTokenizer {
-    /// Whether the characters of the pieces represent bytes, given whether those of the text do.
+    fn effect(&self) -> Effect {
+        match self {
+            Self::ByteLevel { .. } | Self::Metaspace(_) => Effect::Rewrites,
+            Self::Whitespace | Self::WhitespaceSplit | Self::BertPreTokenizer => {
+                Effect::DropsSpaces
+            }
+            Self::Digits { .. } | Self::Punctuation { .. } => Effect::CutsByCharacter,
+            Self::Split { .. } | Self::CharDelimiterSplit { .. } => Effect::Cuts,
+            Self::UnicodeScripts | Self::FixedLength { .. } => Effect::Cuts,
+            Self::Sequence { .. } => Effect::Combines,
+        }
+    }
+
+    /// Whether the characters of the pieces represent bytes, given whether the text's characters
+    /// do.
     pub(crate) fn represents_bytes(&self, before: bool) -> bool {
         match self {
             Self::ByteLevel { .. } => true,
@@ -251,27 +280,28 @@ impl spec::PreTokenizer {
             Self::Sequence { pretokenizers } => {
                 pretokenizers.iter().fold(before, |before, part| part.represents_bytes(before))
             }
-            _ => before,
+            _ => before && !self.rewrites(),
         }
     }
 
     /// Whether the start of a text is treated differently.
     pub(crate) fn marks_beginning(&self) -> bool {
         match self {
+            Self::ByteLevel { .. } => false,
             Self::Metaspace(metaspace) => !metaspace.is_local(),
             Self::Sequence { pretokenizers } => pretokenizers.iter().any(Self::marks_beginning),
-            _ => false,
+            _ => self.rewrites(),
         }
     }
 
     /// Whether the pre-tokenizer cuts by one character and the character before alone.
     fn is_of_characters(&self) -> bool {
-        matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()
+        matches!(self.effect(), Effect::CutsByCharacter | Effect::DropsSpaces)
     }
 
     /// Whether the pre-tokenizer drops all whitespace.
     fn drops_spaces(&self) -> bool {
-        matches!(self, Self::Whitespace | Self::WhitespaceSplit | Self::BertPreTokenizer)
+        self.effect() == Effect::DropsSpaces
     }
 
     /// Whether the pre-tokenizer drops characters or replaces spaces by marks.
@@ -279,14 +309,15 @@ impl spec::PreTokenizer {
         let removes = |behavior: &Behavior| *behavior == Behavior::Removed;
         match self {
             Self::Split { behavior, .. } | Self::Punctuation { behavior, .. } => removes(behavior),
-            Self::Metaspace(_) | Self::CharDelimiterSplit { .. } => true,
-            _ => self.drops_spaces(),
+            Self::CharDelimiterSplit { .. } => true,
+            Self::ByteLevel { .. } => false,
+            _ => self.drops_spaces() || self.rewrites(),
         }
     }
 
     /// Whether pieces may differ from parts of the text.
     fn rewrites(&self) -> bool {
-        matches!(self, Self::ByteLevel { .. } | Self::Metaspace(_))
+        self.effect() == Effect::Rewrites
     }
 }
 

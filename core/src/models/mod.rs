@@ -303,6 +303,14 @@ impl Model {
         matches!(self, Self::SentencePiece(_))
     }
 
+    /// Copies the model with an empty cache, for text that is normalized in another way.
+    pub(crate) fn with_empty_cache(&self, split: &Split) -> Result<Self> {
+        match self {
+            Self::WordBpe(bpe) => Ok(Self::WordBpe(bpe.copied())),
+            _ => self.with_split(split),
+        }
+    }
+
     /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         Ok(match self {

@@ -21,7 +21,7 @@ pub(crate) type Pair = (u32, u32);
 const WORK: usize = 32;
 
 /// Treatment of bytes that are not tokens.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Unknown {
     /// Drops the byte; the bytes around it merge.
     Dropped,

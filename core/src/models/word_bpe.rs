@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 pub(crate) struct WordBpe {
     header: Header,
     state: State,
-    merges: Box<PairTable>,
+    merges: Arc<PairTable>,
     unknown: Unknown,
     /// Token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
@@ -36,14 +36,25 @@ impl WordBpe {
 
     pub(crate) fn new(header: Header, tokens: &TokenList, merges: &MergeList) -> Result<Self> {
         let vocab = Vocab::new(tokens)?;
-        let merges = Box::new(pair_table(&vocab, merges, header.merged_prefix())?);
+        let merges = Arc::new(pair_table(&vocab, merges, header.merged_prefix())?);
         let unknown = Unknown::new(&header, |token| vocab.id(token));
         let bytes = if header.byte_fallback { vocab.byte_tokens() } else { Vec::new() };
         let state = State::new(Arc::new(vocab));
         Ok(Self { header, state, merges, unknown, bytes })
     }
 
-    /// Returns the characters of a word as tokens, each with the number of bytes that it covers.
+    /// Copies the model with an empty cache.
+    pub(crate) fn copied(&self) -> Self {
+        Self {
+            header: self.header.clone(),
+            state: State::new(self.state.vocab.clone()),
+            merges: self.merges.clone(),
+            unknown: self.unknown.clone(),
+            bytes: self.bytes.clone(),
+        }
+    }
+
+    /// Returns the characters of a word as tokens, each with the number of bytes it covers.
     fn singles(&self, word: &str) -> Result<Vec<(u32, usize)>> {
         let (mut singles, mut waiting) = (Vec::with_capacity(word.len()), None);
         for (start, character) in word.char_indices() {

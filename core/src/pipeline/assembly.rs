@@ -243,8 +243,8 @@ impl Pipeline {
         let mut added = AddedTokens::clone(&self.added);
         added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
         if self.model.looks_up_runs() {
-            // The cache may have unnormalized text as keys, so start with an empty cache.
-            self.model = Arc::new(self.model.with_split(&self.split)?);
+            // The cache holds ids of text that is not normalized.
+            self.model = Arc::new(self.model.with_empty_cache(&self.split)?);
         }
         (self.normalizer, self.added) = (ready, Arc::new(added));
         self.forget();
@@ -367,8 +367,8 @@ impl Pipeline {
         let is_as_before = added.has_normalized() == self.added.has_normalized()
             && added.marks() == self.added.marks();
         if !is_as_before && self.model.looks_up_runs() {
-            // The cache has chunks or pieces as keys, so start with an empty cache.
-            self.model = Arc::new(self.model.with_split(&self.split)?);
+            // The cache holds chunks or pieces.
+            self.model = Arc::new(self.model.with_empty_cache(&self.split)?);
         }
         self.added = Arc::new(added);
         self.forget();
