@@ -219,7 +219,7 @@ impl AuditedIds {
         };
         let mut last_texts = Vec::new();
         for (index, label) in labels.each.iter().enumerate() {
-            if let Some(Place { message: Some(message), field, .. }) = label.place
+            if let Some(TextOrigin { message: Some(message), field, .. }) = label.place
                 && label.is_said
                 && label.has_text
             {
@@ -315,7 +315,7 @@ impl Field {
 
 /// Origin of a text in a rendered template.
 #[derive(Clone, Copy)]
-struct Place {
+struct TextOrigin {
     message: Option<i64>,
     field: Field,
     is_role: bool,
@@ -324,7 +324,7 @@ struct Place {
 }
 
 struct Label {
-    place: Option<Place>,
+    place: Option<TextOrigin>,
     is_empty: bool,
     has_text: bool,
     /// Whether the caller named the role.
@@ -385,7 +385,7 @@ impl Labels {
         // text of another message, or text after what the model writes of the message.
         let mut doubtful: Vec<(usize, bool)> = Vec::new();
         let mut is_answer = false;
-        let mut last: Option<(Bound<'_, PyAny>, Option<Place>)> = None;
+        let mut last: Option<(Bound<'_, PyAny>, Option<TextOrigin>)> = None;
         for segment in segments {
             let segment = segment.cast_into::<PyTuple>()?;
             let has_text = segment.get_borrowed_item(0)?.cast::<PyString>()?.len()? > 0;
@@ -405,8 +405,9 @@ impl Labels {
                 _ => read_place(&origin, role, is_assistant, &mut labels.is_tagged)?,
             };
             last = Some((origin, place));
-            if let Some(Place { field: Field::Template, message, is_answer: is_written, .. }) =
-                place
+            if let Some(TextOrigin {
+                field: Field::Template, message, is_answer: is_written, ..
+            }) = place
                 && has_text
             {
                 (around, is_answer) = (message, is_written);
@@ -526,7 +527,7 @@ impl Labels {
         let is_wanted =
             |message: &i64| messages.as_ref().is_none_or(|it| it.binary_search(message).is_ok());
         let own = self.each.iter().filter_map(|label| {
-            let is_own = |place: &Place| label.is_said || place.is_role || place.is_answer;
+            let is_own = |place: &TextOrigin| label.is_said || place.is_role || place.is_answer;
             let place = label.place.filter(is_own);
             place.and_then(|place| place.message).filter(is_wanted)
         });
@@ -559,7 +560,7 @@ fn read_place(
     role: &Bound<'_, PyString>,
     is_assistant: bool,
     is_tagged: &mut bool,
-) -> PyResult<Option<Place>> {
+) -> PyResult<Option<TextOrigin>> {
     if origin.is_none() {
         return Ok(None);
     }
@@ -572,5 +573,5 @@ fn read_place(
         && field != Field::Other
         && origin.len() > 5
         && origin.get_borrowed_item(5)?.is_truthy()?;
-    Ok(Some(Place { message, field, is_role, is_answer }))
+    Ok(Some(TextOrigin { message, field, is_role, is_answer }))
 }

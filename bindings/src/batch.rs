@@ -568,7 +568,10 @@ impl EncodedRows {
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyList>>> {
         let Stored::Whole { rows, .. } = &self.0 else { return Ok(Vec::new()) };
         collected(rows.iter().map(|row| {
-            let offsets = row.details.iter().flat_map(|details| details.offsets.iter().copied());
+            let offsets = row
+                .token_fields
+                .iter()
+                .flat_map(|token_fields| token_fields.offsets.iter().copied());
             list_of_spans(py, offsets)
         }))
     }

@@ -23,8 +23,8 @@ const MOST_LABELS: usize = (1 << (START_SHIFT - GIVEN_SHIFT)) - 1;
 /// Message keys whose reasoning may be inside the content.
 const REASONING_KEYS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Position of a caller's value, as one step of the path to the value.
-struct Place {
+/// Position of a caller's value: one step of the path to it.
+struct ValuePath {
     /// Previous step; `None` for the first.
     up: Option<usize>,
     key: Py<PyAny>,
@@ -71,7 +71,7 @@ pub struct Labels {
     getattr: Py<PyAny>,
     getitem: Py<PyAny>,
     call: Py<PyAny>,
-    places: Vec<Place>,
+    places: Vec<ValuePath>,
     /// The values that are numbered from 1.
     given: Vec<Given>,
     /// Lists and dicts by address; addresses stay valid because each object is kept alive.
@@ -168,7 +168,7 @@ impl Labels {
         let none = name.py().None().into_bound(name.py());
         for (index, value) in values.iter().enumerate() {
             let key = index.into_pyobject(name.py())?.into_any();
-            let place = Place::first([&none, &none, name.as_any()], &key)?;
+            let place = ValuePath::first([&none, &none, name.as_any()], &key)?;
             values.set_item(index, self.label(&value, place)?)?;
         }
         Ok(())
@@ -257,8 +257,9 @@ impl Labels {
     }
 }
 
-impl Place {
-    /// Returns the position of a value directly below a message, the tools or the documents.
+impl ValuePath {
+    /// Returns the position of a value in the message, tools or documents that an origin begins
+    /// with.
     fn first(head: [&Bound<'_, PyAny>; 3], key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let kind = match head[2].cast::<PyString>()?.to_str().unwrap_or_default() {
             "role" => ValueKind::Role,
@@ -362,12 +363,12 @@ impl Labels {
         index: usize,
         role: &Py<PyAny>,
         key: &Bound<'_, PyAny>,
-    ) -> PyResult<Place> {
+    ) -> PyResult<ValuePath> {
         let py = key.py();
         let name = plain_key(key.str()?.as_any())?;
         let field = self.fields.bind(py).get_item(&name)?.unwrap_or(name.clone());
         let index = index.into_pyobject(py)?.into_any();
-        Place::first([&index, role.bind(py), &field], &name)
+        ValuePath::first([&index, role.bind(py), &field], &name)
     }
 
     /// Numbers a value, and returns its flags; returns none if there are too many numbers.
@@ -395,7 +396,7 @@ impl Labels {
     fn label<'py>(
         &mut self,
         value: &Bound<'py, PyAny>,
-        place: Place,
+        place: ValuePath,
     ) -> PyResult<Bound<'py, PyAny>> {
         let is_call = place.kind == ValueKind::ToolCalls;
         let at = self.places.len();
@@ -456,7 +457,7 @@ impl Labels {
     }
 
     /// Returns the position of an item of the value at a position.
-    fn below(&self, at: usize, key: &Bound<'_, PyAny>) -> PyResult<Place> {
+    fn below(&self, at: usize, key: &Bound<'_, PyAny>) -> PyResult<ValuePath> {
         let py = key.py();
         let place = &self.places[at];
         let mut head = place.head.each_ref().map(|part| part.clone_ref(py));
@@ -469,7 +470,7 @@ impl Labels {
                 kind = ValueKind::Other;
             }
         }
-        Ok(Place { up: Some(at), key: plain_key(key)?.unbind(), head, kind, has_own_keys })
+        Ok(ValuePath { up: Some(at), key: plain_key(key)?.unbind(), head, kind, has_own_keys })
     }
 
     /// Returns a number, truth value or None with flags.
@@ -554,7 +555,7 @@ impl Labels {
 
     fn path_to<'py>(&mut self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         const MOST: usize = 8;
-        let Place { up: is_deep, key, .. } = &self.places[place];
+        let ValuePath { up: is_deep, key, .. } = &self.places[place];
         if is_deep.is_none() {
             if let Some((_, path)) = self.paths.iter().find(|(known, _)| known.is(key)) {
                 return Ok(path.bind(py).clone().into_any());

@@ -344,11 +344,11 @@ impl NameCounter {
 pub struct ConversationState {
     pipeline: Arc<Pipeline>,
     request: Request,
-    state: Mutex<State>,
+    state: Mutex<Version>,
 }
 
 #[derive(Clone, Default)]
-struct State {
+struct Version {
     conversation: Arc<Conversation>,
     /// Number of changes so far.
     changes: u64,
@@ -368,7 +368,7 @@ fn own(conversation: &mut Arc<Conversation>) -> bpe_core::Result<&mut Conversati
 }
 
 impl ConversationState {
-    fn current(&self, py: Python<'_>) -> State {
+    fn current(&self, py: Python<'_>) -> Version {
         self.lock(py).clone()
     }
 
@@ -381,7 +381,7 @@ impl ConversationState {
         after: Option<u64>,
         work: impl FnOnce(&mut Conversation) -> bpe_core::Result<usize> + Send,
     ) -> PyResult<Option<(usize, Bound<'py, PyList>)>> {
-        let is_other = |state: &State| after.is_some_and(|changes| changes != state.changes);
+        let is_other = |state: &Version| after.is_some_and(|changes| changes != state.changes);
         if new > WORTH_DETACHING {
             let mut copy = self.current(py).conversation;
             let kept = gil::run(py, new, || work(own(&mut copy)?))?;
@@ -390,7 +390,7 @@ impl ConversationState {
             if is_other(&state) {
                 return Ok(None);
             }
-            *state = State { conversation: copy, changes: state.changes + 1 };
+            *state = Version { conversation: copy, changes: state.changes + 1 };
             return Ok(Some((kept, list)));
         }
         let mut state = self.lock(py);
@@ -414,7 +414,7 @@ impl ConversationState {
     }
 
     /// Returns the state if a text, or segments unless `is_text`, can be appended.
-    fn appendable(&self, py: Python<'_>, is_text: bool) -> PyResult<State> {
+    fn appendable(&self, py: Python<'_>, is_text: bool) -> PyResult<Version> {
         let state = self.current(py);
         if state.conversation.takes(is_text) {
             return Ok(state);
@@ -426,7 +426,7 @@ impl ConversationState {
         }))
     }
 
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Version> {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -503,7 +503,7 @@ impl ConversationState {
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
         let (py, pipeline) = (segments.py(), &*self.pipeline);
         loop {
-            let State { conversation, changes } = self.appendable(py, false)?;
+            let Version { conversation, changes } = self.appendable(py, false)?;
             let (end, half) = (conversation.end().or_raise()?, conversation.half);
             drop(conversation);
             let before = end.size();

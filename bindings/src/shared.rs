@@ -12,10 +12,10 @@ use crate::errors::OrRaise;
 use crate::{environment, gil, request, text};
 
 /// The pipeline shared by tokenizer objects in Python.
-pub struct Shared(Place);
+pub struct Shared(Sharing);
 
-enum Place {
-    /// An encoding, which calls use without lock and reference count.
+enum Sharing {
+    /// An encoding: calls need no lock and no reference count.
     Fixed {
         pipeline: Arc<Pipeline>,
         /// Bytes of a built-in vocabulary.
@@ -56,12 +56,12 @@ impl Current<'_> {
 impl Shared {
     /// Wraps a pipeline that never changes; `image` has the bytes of a built-in vocabulary.
     pub fn fixed(pipeline: Arc<Pipeline>, image: Option<&'static [u8]>) -> Self {
-        Self(Place::Fixed { pipeline, image, is_prefaulted: AtomicBool::new(false) })
+        Self(Sharing::Fixed { pipeline, image, is_prefaulted: AtomicBool::new(false) })
     }
 
     /// Wraps a pipeline whose parts can be set.
     pub fn changing(pipeline: Arc<Pipeline>) -> Self {
-        Self(Place::Changing(RwLock::new(pipeline)))
+        Self(Sharing::Changing(RwLock::new(pipeline)))
     }
 
     /// Configures the caches of a new pipeline from the environment.
@@ -73,8 +73,8 @@ impl Shared {
     /// Returns the current pipeline.
     pub fn current(&self) -> Current<'_> {
         match &self.0 {
-            Place::Fixed { pipeline, .. } => Current::Fixed(pipeline),
-            Place::Changing(place) => {
+            Sharing::Fixed { pipeline, .. } => Current::Fixed(pipeline),
+            Sharing::Changing(place) => {
                 Current::Shared(place.read().unwrap_or_else(PoisonError::into_inner).clone())
             }
         }
@@ -84,8 +84,8 @@ impl Shared {
     #[inline]
     pub fn fixed_pipeline(&self) -> Option<&Arc<Pipeline>> {
         match &self.0 {
-            Place::Fixed { pipeline, .. } => Some(pipeline),
-            Place::Changing(_) => None,
+            Sharing::Fixed { pipeline, .. } => Some(pipeline),
+            Sharing::Changing(_) => None,
         }
     }
 
@@ -95,7 +95,7 @@ impl Shared {
         &self,
         work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,
     ) -> PyResult<Option<T>> {
-        let Place::Changing(place) = &self.0 else { return Ok(None) };
+        let Sharing::Changing(place) = &self.0 else { return Ok(None) };
         let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = Pipeline::clone(&place);
         let result = work(&mut changed).or_raise()?;
@@ -133,7 +133,7 @@ impl Shared {
     pub fn prefault_vocabulary(&self, bytes: usize) {
         const MUCH: usize = 1 << 18;
         if bytes >= MUCH
-            && let Place::Fixed { image: Some(image), is_prefaulted, .. } = &self.0
+            && let Sharing::Fixed { image: Some(image), is_prefaulted, .. } = &self.0
             && !is_prefaulted.swap(true, Ordering::Relaxed)
         {
             prefault(image);

@@ -104,7 +104,7 @@ fn is_nfc(text: &str) -> bool {
 }
 
 /// Returns true if text can be cut before `character` and the parts normalized independently.
-pub(crate) fn starts_stretch(character: char) -> bool {
+pub(crate) fn is_boundary_before(character: char) -> bool {
     // Characters below U+0300 do not combine with the character before.
     if character < '\u{300}' {
         return true;
@@ -142,7 +142,7 @@ fn align_nfc(text: &str) -> Result<(String, Alignment)> {
         let end = text[start..]
             .char_indices()
             .skip(1)
-            .find(|&(_, character)| starts_stretch(character))
+            .find(|&(_, character)| is_boundary_before(character))
             .map_or(text.len(), |(offset, _)| start + offset);
         let from = normal.len();
         poll(end - start)?;

@@ -108,11 +108,11 @@ type Outcome<R> = std::result::Result<R, Box<dyn Any + Send>>;
 /// Pending shares, and results that have not been taken yet.
 struct Queue<R> {
     shares: usize,
-    state: Mutex<State<R>>,
+    state: Mutex<Progress<R>>,
     changed: Condvar,
 }
 
-struct State<R> {
+struct Progress<R> {
     next: usize,
     is_stopped: bool,
     /// Indexed by share.
@@ -126,12 +126,12 @@ impl<R: Default + Send> Queue<R> {
     fn new(shares: usize, threads: usize) -> Queue<R> {
         let done = (0..shares).map(|_| None).collect::<Vec<_>>();
         let spare = Vec::with_capacity(2 * threads);
-        let state = State { next: 0, is_stopped: false, done, spare };
+        let state = Progress { next: 0, is_stopped: false, done, spare };
         Self { shares, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Locks the state; code that holds the lock cannot panic halfway.
-    fn lock(&self) -> MutexGuard<'_, State<R>> {
+    /// Locks the state; no code with the lock held can panic half-way.
+    fn lock(&self) -> MutexGuard<'_, Progress<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,7 +164,7 @@ impl<R: Default + Send> Queue<R> {
 
     /// Waits until another thread has finished the share, or until the timeout.
     fn wait_for(&self, share: usize) {
-        let waiting = |state: &mut State<R>| state.done[share].is_none();
+        let waiting = |state: &mut Progress<R>| state.done[share].is_none();
         drop(self.changed.wait_timeout_while(self.lock(), PATIENCE, waiting));
         polling::ask_next();
     }

@@ -11,7 +11,7 @@ use pyo3::types::PyList;
 
 use super::encoding::HfEncoding;
 use super::input::{Given, GivenInput, Surrogates, items};
-use super::state::State;
+use super::lazy::LazyEncoding;
 use crate::buffer_pool::{self, likely_ids};
 use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, new_list};
@@ -81,14 +81,15 @@ pub fn encode_all<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     let encodings = given.len();
-    ask_for(encodings.saturating_mul(State::MEMORY)).or_raise()?;
+    ask_for(encodings.saturating_mul(LazyEncoding::MEMORY)).or_raise()?;
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
-    // The encodings now take memory, so check again that the objects fit.
-    ask_for(encodings.saturating_mul(State::MEMORY)).or_raise()?;
+    // Existing encodings take memory themselves, so memory for the objects is checked again.
+    ask_for(encodings.saturating_mul(LazyEncoding::MEMORY)).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
-        let state = State::new(encoded, tokenizer.clone(), given, add_special_tokens, length);
+        let state =
+            LazyEncoding::new(encoded, tokenizer.clone(), given, add_special_tokens, length);
         Bound::new(py, HfEncoding::new(state))
     });
     new_list(py, collected(objects)?)
@@ -130,7 +131,7 @@ impl PyTokenizer {
             gil::run(py, size, work)?
         };
         let length = tokenizer.pad(encoded.encoding_mut().into_iter()).or_raise()?;
-        let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
+        let state = LazyEncoding::new(encoded, tokenizer, given, add_special_tokens, length);
         Ok(HfEncoding::new(state))
     }
 

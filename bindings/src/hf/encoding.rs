@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::components::Encoding;
-use bpe_core::components::encoding::Details;
+use bpe_core::components::encoding::TokenFields;
 use bpe_core::components::run_length::Runs;
 use bpe_core::components::spec::Direction;
 use pyo3::exceptions::{PyDeprecationWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::state::{Current, State};
+use super::lazy::{Current, LazyEncoding};
 use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::objects::{
@@ -26,7 +26,7 @@ use crate::{buffer_pool, int_cache};
 // meanwhile.
 #[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
 pub struct HfEncoding {
-    state: State,
+    state: LazyEncoding,
     /// Replaces `state` once `is_changed` is set.
     changed: Mutex<Option<Arc<Encoding>>>,
     is_changed: AtomicBool,
@@ -34,13 +34,13 @@ pub struct HfEncoding {
 
 impl HfEncoding {
     #[inline]
-    pub fn new(state: State) -> Self {
+    pub fn new(state: LazyEncoding) -> Self {
         Self { state, changed: Mutex::new(None), is_changed: AtomicBool::new(false) }
     }
 
     /// Wraps an encoding that has all fields.
     pub fn complete(encoding: Encoding) -> Self {
-        Self::new(State::Complete(Box::new(encoding)))
+        Self::new(LazyEncoding::Complete(Box::new(encoding)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Encoding>>> {
@@ -58,14 +58,16 @@ impl HfEncoding {
         (!self.is_changed.load(Ordering::Acquire)).then(|| self.state.ids())
     }
 
-    /// Lists the value of each token; `plain` is the value for [`State::Ids`].
+    /// Lists the value of each token; `plain` is the value for [`LazyEncoding::Ids`].
     fn values<'py, T: Copy + Default + PartialEq + Into<u32>>(
         &self,
         py: Python<'py>,
         plain: u32,
         runs: impl FnOnce(&Encoding) -> &Runs<T>,
     ) -> PyResult<Bound<'py, PyList>> {
-        if let (State::Ids { is_plain: true, .. }, Some(ids)) = (&self.state, self.unchanged()) {
+        if let (LazyEncoding::Ids { is_plain: true, .. }, Some(ids)) =
+            (&self.state, self.unchanged())
+        {
             return int_cache::repeated(py, ids.len(), std::iter::once((plain, ids.len())));
         }
         let encoding = self.encoding()?;
@@ -175,20 +177,20 @@ impl HfEncoding {
     #[getter]
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.detailed(py)?;
-        new_strs(py, state.details().tokens.iter())
+        new_strs(py, state.token_fields().tokens.iter())
     }
 
     /// The start and end of each token in its text, in characters.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        list_of_spans(py, self.detailed(py)?.details().offsets.iter().copied())
+        list_of_spans(py, self.detailed(py)?.token_fields().offsets.iter().copied())
     }
 
     /// The index of the word of each token.
     #[getter]
     fn word_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.detailed(py)?;
-        let words = state.details().words.iter();
+        let words = state.token_fields().words.iter();
         let numbers = words.map(|word| new_optional_int(py, word.map(|word| word as usize)));
         new_list(py, collected(numbers)?)
     }
@@ -228,7 +230,7 @@ impl HfEncoding {
     #[getter]
     fn overflowing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let parts = match self.changed() {
-            Some(changed) => State::complete_parts(&changed)?,
+            Some(changed) => LazyEncoding::complete_parts(&changed)?,
             None => self.state.overflow(py)?,
         };
         list_of_encodings(py, parts.into_iter().map(Self::new))
@@ -259,7 +261,7 @@ impl HfEncoding {
     ) -> PyResult<Option<(usize, usize)>> {
         let state = self.detailed(py)?;
         let is_token = state.token_to_sequence(token_index).is_some();
-        Ok(state.details().offsets.get(token_index).copied().filter(|_| is_token))
+        Ok(state.token_fields().offsets.get(token_index).copied().filter(|_| is_token))
     }
 
     /// Returns the word of a token.
@@ -314,7 +316,7 @@ impl HfEncoding {
         sequence_index: usize,
     ) -> PyResult<Option<(usize, usize)>> {
         let state = self.detailed(py)?;
-        let offsets = &state.details().offsets;
+        let offsets = &state.token_fields().offsets;
         let tokens = word_to_tokens(&state, word_index, sequence_index);
         Ok(tokens.map(|(start, end)| (offsets[start].0, offsets[end - 1].1)))
     }
@@ -373,7 +375,7 @@ impl HfEncoding {
         let masks = [self.special_tokens_mask(py)?, self.attention_mask(py)?].map(Bound::into_any);
         let masks = new_tuple(py, masks)?.into_any();
         let ids = [self.ids(py)?.into_any(), self.type_ids(py)?.into_any(), masks];
-        let details =
+        let token_fields =
             [self.tokens(py)?, self.offsets(py)?, self.word_ids(py)?].map(Bound::into_any);
         let state = self.whole(py)?;
         let ranges = state.sequence_ranges.iter().map(|(sequence, range)| {
@@ -385,7 +387,7 @@ impl HfEncoding {
         let parts = Encoding::try_clone_all(&state.overflowing).or_raise()?;
         let parts = list_of_encodings(py, parts.into_iter().map(Self::complete))?.into_any();
         let rest = new_tuple(py, [parts, ranges])?;
-        let state = [new_tuple(py, ids)?, new_tuple(py, details)?, rest];
+        let state = [new_tuple(py, ids)?, new_tuple(py, token_fields)?, rest];
         new_tuple(py, state.map(Bound::into_any))
     }
 
@@ -395,11 +397,11 @@ impl HfEncoding {
     fn _from_state(
         py: Python<'_>,
         ids: (Vec<u32>, Vec<u32>, (Vec<u8>, Vec<u8>)),
-        details: (Vec<String>, Vec<(usize, usize)>, Vec<Option<u32>>),
+        token_fields: (Vec<String>, Vec<(usize, usize)>, Vec<Option<u32>>),
         rest: (Vec<Bound<'_, HfEncoding>>, Vec<(usize, usize, usize)>),
     ) -> PyResult<Self> {
         let (ids, type_ids, (special_tokens_mask, attention_mask)) = ids;
-        let (tokens, offsets, words) = details;
+        let (tokens, offsets, words) = token_fields;
         let lengths = [
             type_ids.len(),
             special_tokens_mask.len(),
@@ -423,7 +425,7 @@ impl HfEncoding {
             type_ids: type_ids.into_iter().collect(),
             special_tokens_mask: special_tokens_mask.into_iter().collect(),
             attention_mask: attention_mask.into_iter().collect(),
-            details: Some(Box::new(Details { tokens, offsets, words })),
+            token_fields: Some(Box::new(TokenFields { tokens, offsets, words })),
             overflowing: overflowing.collect::<PyResult<_>>()?,
             sequence_ranges: ranges.collect(),
         }))
@@ -437,19 +439,19 @@ impl HfEncoding {
 
 fn token_to_word(state: &Current<'_>, token: usize) -> Option<u32> {
     state.token_to_sequence(token)?;
-    state.details().words.get(token).copied().flatten()
+    state.token_fields().words.get(token).copied().flatten()
 }
 
 fn char_to_token(state: &Current<'_>, character: usize, sequence: usize) -> Option<usize> {
     let range = state.sequence_range(sequence);
-    let offsets = state.details().offsets.get(range.clone())?;
+    let offsets = state.token_fields().offsets.get(range.clone())?;
     let found = offsets.iter().position(|&(start, end)| (start..end).contains(&character))?;
     Some(range.start + found)
 }
 
 fn word_to_tokens(state: &Current<'_>, word: u32, sequence: usize) -> Option<(usize, usize)> {
     let range = state.sequence_range(sequence);
-    let words = state.details().words.get(range.clone())?;
+    let words = state.token_fields().words.get(range.clone())?;
     let reached = words.iter().take_while(|&&other| other <= Some(word));
     let mut found = reached.enumerate().filter(|&(_, &other)| other == Some(word));
     let first = found.next()?.0;

@@ -5,8 +5,8 @@ mod decode;
 mod encode;
 mod encoding;
 pub mod input;
+mod lazy;
 mod settings;
-mod state;
 mod vocabulary;
 
 pub use components::{

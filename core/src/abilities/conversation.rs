@@ -13,9 +13,9 @@ use crate::char_boundary::floor;
 use crate::error::Result;
 use crate::fixed::Fixed;
 use crate::memory::{append, append_text, push, reserve, reserve_text};
-use crate::normalize::{Normalization, starts_stretch};
+use crate::normalize::{Normalization, is_boundary_before};
 use crate::pipeline::segments::Prompt;
-use crate::pipeline::stable::{Stable, last_cut, last_stretch, settled};
+use crate::pipeline::stable::{Stable, last_boundary, last_cut, settled};
 use crate::request::Request;
 
 /// The minimum number of bytes between two checkpoints.
@@ -143,7 +143,7 @@ impl Conversation {
         // The form depends only on the text, not on whether earlier text was normalized.
         let start = match form {
             Normalization::None => end,
-            _ => last_stretch(&self.text[..end]),
+            _ => last_boundary(&self.text[..end]),
         };
         let mut tail = String::new();
         append_text(&mut tail, &self.text[start..end])?;
@@ -200,7 +200,7 @@ impl Conversation {
             return Ok(false);
         }
         let known = if self.is_searched { same } else { 0 };
-        let start = last_stretch(&text[..known]);
+        let start = last_boundary(&text[..known]);
         Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
     }
 
@@ -330,8 +330,8 @@ fn encode_from<'a>(
         let next = fixed.next();
         let end = next.map_or(text.len(), |fixed| fixed.start);
         while position < end {
-            let stretch = &text[position..end];
-            let cut = pipeline.beginning_cut(stretch, SPACING);
+            let run = &text[position..end];
+            let cut = pipeline.beginning_cut(run, SPACING);
             let part = position..cut.map_or(end, |cut| position + cut);
             if is_inside {
                 continue_run(pipeline, text, part.clone(), ids)?;
@@ -423,7 +423,7 @@ impl Raw {
             let near = floor(rest, SPACING.min(rest.len()));
             let end = rest[near..]
                 .char_indices()
-                .find(|&(offset, character)| near + offset > 0 && starts_stretch(character))
+                .find(|&(offset, character)| near + offset > 0 && is_boundary_before(character))
                 .map_or(rest.len(), |(offset, _)| near + offset);
             append_text(&mut normal, &normalization.apply(&rest[..end])?)?;
             from += end;

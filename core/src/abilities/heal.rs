@@ -11,7 +11,7 @@ use crate::components::decode::Decoder;
 use crate::components::normalize::Normalizer;
 use crate::error::{Error, Result};
 use crate::models::LOST;
-use crate::normalize::{Normalization, starts_stretch};
+use crate::normalize::{Normalization, is_boundary_before};
 use crate::once::OnceBox;
 use crate::pipeline::segments::Prompt;
 use crate::request::Request;
@@ -338,7 +338,7 @@ impl Tables {
         let characters =
             ('\u{a0}'..'\u{3400}').chain('\u{a000}'..'\u{e000}').chain('\u{f900}'..'\u{20000}');
         for character in characters.chain('\u{2f800}'..'\u{2fa20}') {
-            if !starts_stretch(character) {
+            if !is_boundary_before(character) {
                 tables.combining.push((character, first_of(character)));
             }
             let (base, parts) = base_of(character);

@@ -37,7 +37,7 @@ fn text_of(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<Option<St
         return Ok(None);
     };
     if is_first || pipeline.prepends(false) {
-        text.drain(..pipeline.left_out(ids, text.as_bytes())?);
+        text.drain(..pipeline.dropped_prefix(ids, text.as_bytes())?);
     }
     Ok(Some(text))
 }

@@ -47,17 +47,17 @@ fn encode_in_shares(
     share: usize,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
-    let (stretches, shares) = shares(pipeline, text, allowed, share)?;
+    let (runs, shares) = shares(pipeline, text, allowed, share)?;
     let work = |share: usize, part: &mut ShareIds| {
         part.ids.clear();
-        part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
-            let Range { start, end } = stretch.text;
+        part.error = runs[shares[share].clone()].iter().find_map(|run| {
+            let Range { start, end } = run.text;
             let mut encode = || {
                 if start < end {
                     let is_first = start == 0;
                     pipeline.encode_run(&text[start..end], is_first, &mut part.ids)?;
                 }
-                stretch.special.map_or(Ok(()), |id| {
+                run.special.map_or(Ok(()), |id| {
                     part.ids.push(id);
                     Ok(())
                 })
@@ -87,9 +87,9 @@ fn shares(
     text: &str,
     allowed: &Selection,
     share: usize,
-) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
+) -> Result<(Vec<Run>, Vec<Range<usize>>)> {
     let (_, found) = pipeline.find_in_text(text, allowed, 0, &[])?;
-    let (mut stretches, mut shares) = (Vec::new(), Vec::new());
+    let (mut runs, mut shares) = (Vec::new(), Vec::new());
     // The first run and the first byte of the current share.
     let (mut first, mut begin) = (0, 0);
     let mut position = 0;
@@ -99,26 +99,26 @@ fn shares(
         while begin + share < end {
             let near = (begin + share).max(position) - position;
             let Some(cut) = pipeline.safe_cut(&text[position..end], near) else { break };
-            stretches.push(Stretch { text: position..position + cut, special: None });
-            shares.push(first..stretches.len());
-            (first, begin, position) = (stretches.len(), position + cut, position + cut);
+            runs.push(Run { text: position..position + cut, special: None });
+            shares.push(first..runs.len());
+            (first, begin, position) = (runs.len(), position + cut, position + cut);
         }
         let id = special.and_then(|special| special.ids.as_slice().first().copied());
-        stretches.push(Stretch { text: position..end, special: id });
+        runs.push(Run { text: position..end, special: id });
         let Some(special) = special else { break };
         position = special.end;
         if position >= begin + share {
-            shares.push(first..stretches.len());
-            (first, begin) = (stretches.len(), position);
+            shares.push(first..runs.len());
+            (first, begin) = (runs.len(), position);
         }
     }
-    shares.push(first..stretches.len());
-    Ok((stretches, shares))
+    shares.push(first..runs.len());
+    Ok((runs, shares))
 }
 
 /// A run of text or a part of a run, and the special token after it.
 #[derive(Debug)]
-struct Stretch {
+struct Run {
     text: Range<usize>,
     special: Option<u32>,
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::Pipeline;
 use crate::char_boundary::{ceil, floor};
 use crate::error::{Error, Result};
-use crate::normalize::{Normalization, starts_stretch};
+use crate::normalize::{Normalization, is_boundary_before};
 use crate::offsets::TokenEnd;
 use crate::request::Request;
 
@@ -315,7 +315,7 @@ impl<'a> Cutter<'a> {
 
     /// Whether text before `character` and text that begins with it normalize independently.
     fn is_normal_before(&self, character: char) -> bool {
-        self.pipeline.normalization() == Normalization::None || starts_stretch(character)
+        self.pipeline.normalization() == Normalization::None || is_boundary_before(character)
     }
 
     /// Number of further bytes to read where no cut is certain to be independent.

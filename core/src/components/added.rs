@@ -30,8 +30,8 @@ pub struct AddedToken {
     pub special: bool,
 }
 
-/// Receives the parts of a text: added tokens with their ids, and the text between tokens.
-pub(crate) type Stretches<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
+/// Takes the parts of a text: added tokens with their ids, and the text between them.
+pub(crate) type EachRun<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
 
 /// Number of copies of a token's content while it is added, and its other memory use in bytes.
 const COPIES: usize = 6;
@@ -245,7 +245,7 @@ impl AddedTokens {
     }
 
     /// Calls `found` with the parts of a normalized text.
-    pub(crate) fn each_normalized(&self, text: &str, found: Stretches<'_>) -> Result<()> {
+    pub(crate) fn each_normalized(&self, text: &str, found: EachRun<'_>) -> Result<()> {
         self.each(&self.normalized, text, self.everywhere(text), found)
     }
 
@@ -255,7 +255,7 @@ impl AddedTokens {
         &self,
         text: &str,
         parts: impl Iterator<Item = (Range<usize>, P)>,
-        found: Stretches<'_>,
+        found: EachRun<'_>,
     ) -> Result<()> {
         self.each(&self.normalized, text, parts, found)
     }
@@ -267,26 +267,26 @@ impl AddedTokens {
         std::iter::once((0..text.len(), |token: &AddedToken| self.permits(token)))
     }
 
-    /// Calls `stretch` with each added token in parts of a text, and with the text between them.
+    /// Calls `found` with each added token in parts of a text, and with the text between them.
     fn each<P: Fn(&AddedToken) -> bool>(
         &self,
         searcher: &Searcher,
         text: &str,
         parts: impl Iterator<Item = (Range<usize>, P)>,
-        stretch: Stretches<'_>,
+        found: EachRun<'_>,
     ) -> Result<()> {
         let (mut done, mut state) = (0, Found::default());
         for (part, permits) in parts {
             self.find(searcher, text, part, &mut state, permits, |range, id| {
                 if done < range.start {
-                    stretch(done..range.start, None)?;
+                    found(done..range.start, None)?;
                 }
                 done = range.end;
-                stretch(range, Some(id))
+                found(range, Some(id))
             })?;
         }
         if done != text.len() {
-            stretch(done..text.len(), None)?;
+            found(done..text.len(), None)?;
         }
         Ok(())
     }

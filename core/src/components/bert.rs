@@ -52,14 +52,14 @@ impl Bert {
     }
 
     /// Appends the normalized form of a run.
-    fn push_steps(self, stretch: &str, new: &mut String) -> Result<()> {
+    fn push_steps(self, text: &str, new: &mut String) -> Result<()> {
         let clean = |&character: &char| !self.clean_text || is_clean(character);
         let space = |character| if self.clean_text { space_of(character) } else { character };
         let set_apart = |character| {
             let space = (self.handle_chinese_chars && is_chinese(character)).then_some(' ');
             [space, Some(character), space].into_iter().flatten()
         };
-        let characters = stretch.chars().filter(clean).map(space).flat_map(set_apart);
+        let characters = text.chars().filter(clean).map(space).flat_map(set_apart);
         if self.strip_accents {
             let parts = characters.nfd().map(|(character, _)| character);
             self.push_lower(parts.filter(|&character| is_no_accent(character)), new)

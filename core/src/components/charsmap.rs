@@ -216,7 +216,7 @@ impl Charsmap {
     /// unchanged part.
     ///
     /// Clusters are determined only next to characters that are not [settled](is_settled).
-    pub(crate) fn each_stretch(
+    pub(crate) fn each_range(
         &self,
         text: &str,
         mut found: impl FnMut(Range<usize>, Option<&str>) -> Result<()>,

@@ -352,21 +352,21 @@ fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Res
     let mut replaced = Vec::with_capacity(tokens.len());
     let mut total = 0;
     for token in tokens {
-        let mut stretches = Vec::new();
+        let mut ranges = Vec::new();
         if !token.is_empty() {
             regex.each(token, |found| {
-                stretches.push(found);
+                ranges.push(found);
                 Ok(())
             })?;
         }
-        total += stretches.len().saturating_mul(content.len()).saturating_add(token.len());
+        total += ranges.len().saturating_mul(content.len()).saturating_add(token.len());
         if total > limit {
             return Err(Error::unsupported(
                 "decoder",
                 format!("replacing that makes more than {limit} bytes of the tokens"),
             ));
         }
-        replaced.push(offsets::replaced(token, &stretches, content)?);
+        replaced.push(offsets::replaced(token, &ranges, content)?);
     }
     Ok(replaced)
 }

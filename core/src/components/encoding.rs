@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 /// Texts and origins of tokens. Offsets are in characters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
-pub struct Details {
+pub struct TokenFields {
     pub tokens: Vec<String>,
     pub offsets: Vec<(usize, usize)>,
     pub words: Vec<Option<u32>>,
 }
 
-impl Details {
+impl TokenFields {
     fn slice(&self, range: Range<usize>) -> Result<Self> {
         Ok(Self {
             tokens: copied_texts(self.tokens[range.clone()].iter())?,
@@ -46,8 +46,8 @@ fn copied_texts<'a>(
     Ok(texts.cloned().collect())
 }
 
-/// Fields of a token, to compute the minimum memory of a token.
-type Token = (u32, String, (usize, usize), Option<u32>);
+/// Fields of a token, to compute its minimum memory.
+type TokenRow = (u32, String, (usize, usize), Option<u32>);
 
 /// The ids of one or two sequences, with their fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,7 +58,7 @@ pub struct Encoding {
     pub special_tokens_mask: Runs<u8>,
     pub attention_mask: Runs<u8>,
     /// `None` if only ids were requested.
-    pub details: Option<Box<Details>>,
+    pub token_fields: Option<Box<TokenFields>>,
     /// Parts that truncation cut off.
     pub overflowing: Vec<Encoding>,
     /// Numbers of the sequences and ranges of their tokens. Empty if the only sequence has all
@@ -68,26 +68,26 @@ pub struct Encoding {
 
 impl Encoding {
     /// Creates an encoding of one sequence.
-    pub fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
+    pub fn new(ids: Vec<u32>, type_id: u32, token_fields: Option<TokenFields>) -> Self {
         let length = ids.len();
         Self {
             type_ids: Runs::uniform(type_id, length),
             special_tokens_mask: Runs::uniform(0, length),
             attention_mask: Runs::uniform(1, length),
             ids,
-            details: details.map(Box::new),
+            token_fields: token_fields.map(Box::new),
             ..Self::default()
         }
     }
 
     /// Creates special tokens, which have no text.
     pub(crate) fn special(ids: &[u32], tokens: &[String], type_id: u32, detailed: bool) -> Self {
-        let details = detailed.then(|| Details {
+        let token_fields = detailed.then(|| TokenFields {
             tokens: tokens.to_vec(),
             offsets: vec![(0, 0); tokens.len()],
             words: vec![None; tokens.len()],
         });
-        let mut encoding = Self::new(ids.to_vec(), type_id, details);
+        let mut encoding = Self::new(ids.to_vec(), type_id, token_fields);
         encoding.special_tokens_mask.fill(1);
         encoding
     }
@@ -153,13 +153,15 @@ impl Encoding {
         /// sequence.
         const SMALL: usize = 4096;
         let ids = copied(&self.ids)?;
-        let details = self.details.as_ref();
-        let details = details.map(|details| details.slice(0..details.tokens.len())).transpose()?;
+        let token_fields = self.token_fields.as_ref();
+        let token_fields = token_fields
+            .map(|token_fields| token_fields.slice(0..token_fields.tokens.len()))
+            .transpose()?;
         let overflowing = Self::try_clone_all(&self.overflowing)?;
         ask_for(SMALL)?;
         Ok(Self {
             ids,
-            details: details.map(Box::new),
+            token_fields: token_fields.map(Box::new),
             overflowing,
             type_ids: self.type_ids.clone(),
             special_tokens_mask: self.special_tokens_mask.clone(),
@@ -184,8 +186,8 @@ impl Encoding {
             type_ids: self.type_ids.slice(range.clone()),
             special_tokens_mask: self.special_tokens_mask.slice(range.clone()),
             attention_mask: self.attention_mask.slice(range.clone()),
-            details: match &self.details {
-                Some(details) => Some(Box::new(details.slice(range)?)),
+            token_fields: match &self.token_fields {
+                Some(token_fields) => Some(Box::new(token_fields.slice(range)?)),
                 None => None,
             },
             overflowing: Vec::new(),
@@ -209,7 +211,7 @@ impl Encoding {
         }
         if max_length == 0 {
             let whole = std::mem::take(self);
-            self.details = whole.details.is_some().then(Box::default);
+            self.token_fields = whole.token_fields.is_some().then(Box::default);
             if keeps_overflow {
                 self.overflowing.push(whole);
             }
@@ -249,7 +251,7 @@ impl Encoding {
             // The combinations can exceed any memory, so check their size first.
             let tokens =
                 (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
-            ask_for(tokens.saturating_mul(size_of::<Token>()))?;
+            ask_for(tokens.saturating_mul(size_of::<TokenRow>()))?;
         }
         let combined = |own: &Self, right: &Self| {
             let mut merged = own.try_clone()?;
@@ -278,7 +280,7 @@ impl Encoding {
         self.type_ids.append(&other.type_ids);
         self.special_tokens_mask.append(&other.special_tokens_mask);
         self.attention_mask.append(&other.attention_mask);
-        if let (Some(own), Some(more)) = (&mut self.details, other.details) {
+        if let (Some(own), Some(more)) = (&mut self.token_fields, other.token_fields) {
             let last = own.offsets.last().map_or(0, |offsets| offsets.1);
             let grow = if growing_offsets { last } else { 0 };
             reserve(&mut own.tokens, more.tokens.len())?;
@@ -297,7 +299,7 @@ impl Encoding {
         let mut encodings = encodings.into_iter();
         // The first encoding is merged into an empty one, so its overflow stays unchanged.
         let Some(mut merged) = encodings.next() else {
-            return Ok(Self { details: Some(Box::default()), ..Self::default() });
+            return Ok(Self { token_fields: Some(Box::default()), ..Self::default() });
         };
         for encoding in encodings {
             merged.merge_with(encoding, growing_offsets)?;
@@ -322,21 +324,21 @@ impl Encoding {
         };
         reserve(&mut self.ids, missing)?;
         let mut padding = Vec::new();
-        if let Some(details) = &mut self.details {
+        if let Some(token_fields) = &mut self.token_fields {
             padding = copied_texts(std::iter::repeat_n(&token.to_owned(), missing))?;
-            reserve(&mut details.tokens, missing)?;
-            reserve(&mut details.offsets, missing)?;
-            reserve(&mut details.words, missing)?;
+            reserve(&mut token_fields.tokens, missing)?;
+            reserve(&mut token_fields.offsets, missing)?;
+            reserve(&mut token_fields.words, missing)?;
         }
         fill(&mut self.ids, missing, id, direction);
         fill_runs(&mut self.type_ids, missing, type_id, direction);
         fill_runs(&mut self.special_tokens_mask, missing, 1, direction);
         fill_runs(&mut self.attention_mask, missing, 0, direction);
-        if let Some(details) = &mut self.details {
-            let at = if direction == Direction::Left { 0 } else { details.tokens.len() };
-            details.tokens.splice(at..at, padding);
-            fill(&mut details.offsets, missing, (0, 0), direction);
-            fill(&mut details.words, missing, None, direction);
+        if let Some(token_fields) = &mut self.token_fields {
+            let at = if direction == Direction::Left { 0 } else { token_fields.tokens.len() };
+            token_fields.tokens.splice(at..at, padding);
+            fill(&mut token_fields.offsets, missing, (0, 0), direction);
+            fill(&mut token_fields.words, missing, None, direction);
         }
         if direction == Direction::Left {
             for (_, range) in &mut self.sequence_ranges {

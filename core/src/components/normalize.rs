@@ -15,7 +15,7 @@ use crate::components::bert::{self, Bert};
 use crate::components::bytes::{CHAR_OF, MARK};
 use crate::components::charsmap::Charsmap;
 use crate::components::cut_points::is_settled;
-use crate::components::offsets::{Aligned, Change, joined, limit, replaced};
+use crate::components::offsets::{AlignedText, Change, joined, limit, replaced};
 use crate::components::regex::Regex;
 use crate::components::sentencepiece;
 use crate::components::spec;
@@ -212,19 +212,19 @@ impl Normalizer {
             Self::Precompiled(charsmap) => {
                 let mut new = String::new();
                 reserve_text(&mut new, text.len())?;
-                charsmap.each_stretch(&text, |stretch, rule| {
-                    new.push_str(rule.unwrap_or(&text[stretch]));
+                charsmap.each_range(&text, |range, rule| {
+                    new.push_str(rule.unwrap_or(&text[range]));
                     if new.len() > limit { Err(too_long(limit)) } else { Ok(()) }
                 })?;
                 Cow::Owned(new)
             }
             Self::SentencePiece(normalizer) => Cow::Owned(normalizer.apply(&text, limit)?),
             Self::Replace(regex, content) => {
-                let stretches = matches(regex, content, &text, limit)?;
-                if stretches.iter().all(|stretch| &text[stretch.clone()] == content) {
+                let ranges = matches(regex, content, &text, limit)?;
+                if ranges.iter().all(|range| &text[range.clone()] == content) {
                     return Ok(text);
                 }
-                Cow::Owned(replaced(&text, &stretches, content)?)
+                Cow::Owned(replaced(&text, &ranges, content)?)
             }
             Self::Prepend(_) if text.is_empty() => text,
             Self::Prepend(prefix) => Cow::Owned(joined(prefix, &text)?),
@@ -254,9 +254,9 @@ impl Normalizer {
     }
 
     /// Returns the characters at the inner ends of two parts of a text, once normalized; `None` if
-    /// these characters depend on the rest of the text, or if the parts do not normalize to parts
-    /// of the whole, apart from [prepended](Self::prepends) text.
-    pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
+    /// they depend on the rest of the text, or if the parts do not normalize to parts of the whole,
+    /// apart from [prepended](Self::prepends) text.
+    pub(crate) fn boundary(&self, before: char, after: char) -> Option<(char, char)> {
         match self {
             Self::Replace(Regex::Text(wanted), content) => {
                 let mut wanted = wanted.chars();
@@ -269,11 +269,11 @@ impl Normalizer {
                 ))
             }
             Self::Sequence(parts) => {
-                let border = |(before, after), part: &Self| part.border(before, after);
-                parts.iter().try_fold((before, after), border)
+                let boundary = |(before, after), part: &Self| part.boundary(before, after);
+                parts.iter().try_fold((before, after), boundary)
             }
             Self::Prepend(_) => Some((before, after)),
-            Self::SentencePiece(normalizer) => normalizer.border(before, after),
+            Self::SentencePiece(normalizer) => normalizer.boundary(before, after),
             _ => None,
         }
     }
@@ -447,12 +447,12 @@ impl Normalizer {
     }
 
     /// Normalizes `text`, keeping the origin of each byte.
-    pub(crate) fn align(&self, text: &mut Aligned) -> Result<()> {
+    pub(crate) fn align(&self, text: &mut AlignedText) -> Result<()> {
         let limit = limit(text.text.len());
         self.align_within(text, limit)
     }
 
-    fn align_within(&self, text: &mut Aligned, limit: usize) -> Result<()> {
+    fn align_within(&self, text: &mut AlignedText, limit: usize) -> Result<()> {
         match self {
             Self::Form(form) => {
                 if !form.leaves(&text.text) {
@@ -485,18 +485,18 @@ impl Normalizer {
             Self::Precompiled(charsmap) => {
                 let mut rules = Vec::new();
                 let mut length = text.text.len();
-                charsmap.each_stretch(&text.text, |stretch, rule| {
+                charsmap.each_range(&text.text, |range, rule| {
                     let Some(rule) = rule else { return Ok(()) };
                     length += rule.len();
-                    push(&mut rules, (stretch, joined(rule, "")?))?;
+                    push(&mut rules, (range, joined(rule, "")?))?;
                     if length > limit { Err(too_long(limit)) } else { Ok(()) }
                 })?;
                 text.rewrite(&rules)?;
             }
             Self::SentencePiece(normalizer) => normalizer.align(text, limit)?,
             Self::Replace(regex, content) => {
-                let stretches = matches(regex, content, &text.text, limit)?;
-                text.replace(&stretches, content)?;
+                let ranges = matches(regex, content, &text.text, limit)?;
+                text.replace(&ranges, content)?;
             }
             Self::Prepend(prefix) => text.prepend(prefix)?,
             &Self::Strip { left, right } => {
@@ -578,17 +578,17 @@ pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
 /// Returns the ranges to replace by `content`. Fails if a range is empty, which for patterns with
 /// lookaround depends on the text.
 fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
-    let mut stretches = Vec::new();
+    let mut ranges = Vec::new();
     if !text.is_empty() {
-        regex.each(text, |stretch| push(&mut stretches, stretch))?;
+        regex.each(text, |range| push(&mut ranges, range))?;
     }
-    if !content.is_empty() && stretches.iter().any(Range::is_empty) {
+    if !content.is_empty() && ranges.iter().any(Range::is_empty) {
         return Err(inserts("normalizer"));
     }
-    if stretches.len().saturating_mul(content.len()).saturating_add(text.len()) > limit {
+    if ranges.len().saturating_mul(content.len()).saturating_add(text.len()) > limit {
         return Err(too_long(limit));
     }
-    Ok(stretches)
+    Ok(ranges)
 }
 
 impl Form {

@@ -20,7 +20,7 @@ pub(crate) fn limit(length: usize) -> usize {
 
 /// A text derived from an original.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Aligned {
+pub(crate) struct AlignedText {
     pub(crate) text: String,
     /// For each byte of `text`, its range of original bytes.
     pub(crate) origins: Vec<(usize, usize)>,
@@ -36,7 +36,7 @@ pub(crate) struct Aligned {
 /// inserted after the character before.
 pub(crate) type Change = (char, usize);
 
-impl Aligned {
+impl AlignedText {
     pub(crate) fn original(text: &str, part: Range<usize>) -> Result<Self> {
         let (start, text) = (part.start, &text[part]);
         let mut origins = with_capacity(text.len())?;
@@ -112,9 +112,9 @@ impl Aligned {
         Ok(())
     }
 
-    /// [`Aligned::transform`] for a Unicode form. Because the form may reorder marks, the whole
-    /// origin of a character includes the marks after it, and for a mark also the marks before it,
-    /// unless all stay unchanged.
+    /// [`AlignedText::transform`] for a Unicode form. A whole origin of a character includes the marks
+    /// after it, and for a mark the marks before it, unless all of them stay unchanged: the form
+    /// may reorder marks.
     pub(crate) fn compose(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
         if !self.is_whole {
             return self.transform(changes, 0);
@@ -181,12 +181,12 @@ impl Aligned {
         }
         let (mut changes, mut whole): (Vec<Change>, _) = (Vec::new(), Vec::new());
         let mut last = 0;
-        for (stretch, new) in rules {
-            for character in self.text[last..stretch.start].chars() {
+        for (range, new) in rules {
+            for character in self.text[last..range.start].chars() {
                 push(&mut changes, (character, 1))?;
             }
-            append(&mut whole, &self.origins[last..stretch.start])?;
-            let mut old = self.text[stretch.clone()].chars().count();
+            append(&mut whole, &self.origins[last..range.start])?;
+            let mut old = self.text[range.clone()].chars().count();
             for character in new.chars() {
                 push(&mut changes, (character, old.min(1)))?;
                 old = old.saturating_sub(1);
@@ -195,9 +195,9 @@ impl Aligned {
                 before.1 += old;
             }
             reserve(&mut whole, new.len())?;
-            let origin = hull(&self.origins[stretch.clone()]);
+            let origin = hull(&self.origins[range.clone()]);
             whole.extend(std::iter::repeat_n(origin, new.len()));
-            last = stretch.end;
+            last = range.end;
         }
         for character in self.text[last..].chars() {
             push(&mut changes, (character, 1))?;
@@ -228,17 +228,17 @@ impl Aligned {
 
     /// Replaces ascending ranges with `content`, with the origin of the last character of each
     /// range; its whole origin is the origin of the range.
-    pub(crate) fn replace(&mut self, stretches: &[Range<usize>], content: &str) -> Result<()> {
-        let text = replaced(&self.text, stretches, content)?;
+    pub(crate) fn replace(&mut self, ranges: &[Range<usize>], content: &str) -> Result<()> {
+        let text = replaced(&self.text, ranges, content)?;
         let mut origins = with_capacity(text.len())?;
         let mut last = 0;
-        for stretch in stretches {
-            poll(stretch.end - last)?;
-            origins.extend_from_slice(&self.origins[last..stretch.start]);
-            let made_of = if self.is_whole { stretch.start } else { stretch.end.saturating_sub(1) };
-            let origin = hull(&self.origins[made_of..stretch.end]);
+        for range in ranges {
+            poll(range.end - last)?;
+            origins.extend_from_slice(&self.origins[last..range.start]);
+            let made_of = if self.is_whole { range.start } else { range.end.saturating_sub(1) };
+            let origin = hull(&self.origins[made_of..range.end]);
             origins.extend(std::iter::repeat_n(origin, content.len()));
-            last = stretch.end;
+            last = range.end;
         }
         origins.extend_from_slice(&self.origins[last..]);
         self.set(text, origins);
@@ -264,12 +264,12 @@ pub(crate) fn joined(first: &str, second: &str) -> Result<String> {
     Ok(text)
 }
 
-pub(crate) fn replaced(text: &str, stretches: &[Range<usize>], content: &str) -> Result<String> {
-    let old: usize = stretches.iter().map(ExactSizeIterator::len).sum();
+pub(crate) fn replaced(text: &str, ranges: &[Range<usize>], content: &str) -> Result<String> {
+    let old: usize = ranges.iter().map(ExactSizeIterator::len).sum();
     let mut new = String::new();
-    reserve_text(&mut new, text.len() - old + stretches.len() * content.len())?;
+    reserve_text(&mut new, text.len() - old + ranges.len() * content.len())?;
     let mut last = 0;
-    for Range { start, end } in stretches {
+    for Range { start, end } in ranges {
         new.push_str(&text[last..*start]);
         new.push_str(content);
         last = *end;

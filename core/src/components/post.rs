@@ -134,7 +134,7 @@ impl PostProcessor {
         add_special_tokens: bool,
     ) -> Result<Vec<Encoding>> {
         let Self::TemplateProcessing { special_tokens, .. } = self else { return Ok(sequences) };
-        let detailed = sequences.iter().all(|encoding| encoding.details.is_some());
+        let detailed = sequences.iter().all(|encoding| encoding.token_fields.is_some());
         let mut filled = Vec::with_capacity(template.len());
         let is_sequence = |piece: &TemplatePiece, wanted: SequenceId| matches!(piece, TemplatePiece::Sequence { id, .. } if *id == wanted);
         for (place, piece) in template.iter().enumerate() {
@@ -184,7 +184,7 @@ fn enclosed(
     type_id: Option<u32>,
 ) -> Result<Encoding> {
     let overflowing = std::mem::take(&mut encoding.overflowing);
-    let detailed = encoding.details.is_some();
+    let detailed = encoding.token_fields.is_some();
     let special = |(token, id): &(String, u32)| {
         let type_id = type_id.unwrap_or(number as u32);
         Encoding::special(&[*id], std::slice::from_ref(token), type_id, detailed)
@@ -220,9 +220,11 @@ fn trim_all(encodings: &mut [Encoding], add_prefix_space: bool) {
 
 /// Excludes whitespace at the ends of tokens from their offsets.
 fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
-    let Some(details) = &mut encoding.details else { return };
+    let Some(token_fields) = &mut encoding.token_fields else { return };
     let is_space = |c: &char| *c == CHAR_OF[usize::from(b' ')] || c.is_whitespace();
-    for (index, (token, offsets)) in details.tokens.iter().zip(&mut details.offsets).enumerate() {
+    for (index, (token, offsets)) in
+        token_fields.tokens.iter().zip(&mut token_fields.offsets).enumerate()
+    {
         let mut leading = token.chars().take_while(is_space).count();
         let trailing = token.chars().rev().take_while(is_space).count();
         if leading > 0 {

@@ -10,7 +10,7 @@ use unicode_categories::UnicodeCategories;
 
 use crate::components::bytes::{CHAR_OF, MARK, represents_byte};
 use crate::components::normalize::compile;
-use crate::components::offsets::Aligned;
+use crate::components::offsets::AlignedText;
 use crate::components::regex::{Regex, scanner};
 use crate::components::scripts::script_of;
 use crate::components::spec::{self, Behavior};
@@ -52,8 +52,8 @@ enum By {
     Length(usize),
 }
 
-/// Receives the pieces of a text, in order.
-type Pieces<'a> = &'a mut dyn FnMut(Range<usize>) -> Result<()>;
+/// Takes the pieces of a text, in order.
+type EachPiece<'a> = &'a mut dyn FnMut(Range<usize>) -> Result<()>;
 
 #[derive(PartialEq)]
 enum CharacterKind {
@@ -110,9 +110,13 @@ impl PreTokenizer {
         })
     }
 
-    /// Splits every piece further. Drops empty pieces. `is_first` is true if the pieces come from
-    /// the start of the text.
-    pub(crate) fn split(&self, pieces: Vec<Aligned>, is_first: bool) -> Result<Vec<Aligned>> {
+    /// Splits every piece further. Drops empty pieces. `is_first` is true if the original of the
+    /// pieces begins the text.
+    pub(crate) fn split(
+        &self,
+        pieces: Vec<AlignedText>,
+        is_first: bool,
+    ) -> Result<Vec<AlignedText>> {
         let mut pieces = pieces;
         for step in &self.0 {
             match step {
@@ -198,7 +202,7 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
     Ok(())
 }
 
-fn into_byte_characters(piece: &mut Aligned) -> Result<()> {
+fn into_byte_characters(piece: &mut AlignedText) -> Result<()> {
     // Each byte becomes at most two bytes.
     let mut origins = with_capacity(piece.origins.len() * 2)?;
     let mut text = String::new();
@@ -222,9 +226,9 @@ fn into_byte_characters(piece: &mut Aligned) -> Result<()> {
 /// Replaces the spaces of a piece, prepends the replacement to it, and appends its parts.
 fn mark_spaces(
     metaspace: &spec::Metaspace,
-    mut piece: Aligned,
+    mut piece: AlignedText,
     is_first: bool,
-    parts: &mut Vec<Aligned>,
+    parts: &mut Vec<AlignedText>,
 ) -> Result<()> {
     let mut mark = [0; 4];
     let mark = &*metaspace.replacement.encode_utf8(&mut mark);
@@ -380,7 +384,7 @@ pub(crate) fn each_marked(
 }
 
 /// A range of a text, and whether it is a match.
-type Stretch = (Range<usize>, bool);
+type CutRange = (Range<usize>, bool);
 
 impl By {
     /// Returns the nonempty pieces of a text.
@@ -400,16 +404,16 @@ impl By {
     }
 
     /// Cuts the whole text at the starts and ends of matches.
-    fn cut(&self, text: &str, invert: bool) -> Result<Vec<Stretch>> {
-        let mut stretches = Vec::new();
+    fn cut(&self, text: &str, invert: bool) -> Result<Vec<CutRange>> {
+        let mut ranges = Vec::new();
         let mut last = 0;
         let mut add = |range: Range<usize>| {
             poll(range.end - last)?;
             if last != range.start {
-                push(&mut stretches, (last..range.start, invert))?;
+                push(&mut ranges, (last..range.start, invert))?;
             }
             last = range.end;
-            push(&mut stretches, (range, !invert))
+            push(&mut ranges, (range, !invert))
         };
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
@@ -435,14 +439,14 @@ impl By {
             Self::Bert | Self::Scripts | Self::Length(_) => {}
         }
         if last != text.len() {
-            push(&mut stretches, (last..text.len(), invert))?;
+            push(&mut ranges, (last..text.len(), invert))?;
         }
-        Ok(stretches)
+        Ok(ranges)
     }
 }
 
 /// Calls `found` with the words of `BertPreTokenizer`: cuts at whitespace, and around punctuation.
-fn bert(text: &str, found: Pieces<'_>) -> Result<()> {
+fn bert(text: &str, found: EachPiece<'_>) -> Result<()> {
     let mut start = 0;
     for (at, character) in text.char_indices() {
         let is_space = character.is_whitespace();
@@ -461,8 +465,8 @@ fn bert(text: &str, found: Pieces<'_>) -> Result<()> {
 }
 
 /// Calls `found` with the pieces of `UnicodeScripts`: cuts where the script changes. Spaces and
-/// unassigned characters belong to any script; at the start of a text, they are dropped.
-fn scripts(text: &str, found: Pieces<'_>) -> Result<()> {
+/// unassigned characters belong to any script; at the start they are dropped, as in `tokenizers`.
+fn scripts(text: &str, found: EachPiece<'_>) -> Result<()> {
     let (mut last, mut start) = (None, text.len());
     for (at, character) in text.char_indices() {
         let script = script_of(character);
@@ -618,23 +622,23 @@ impl Split {
         text: &str,
         mut found: impl FnMut(&str) -> Result<()>,
     ) -> Result<()> {
-        let pieces = self.steps.split(vec![Aligned::original(text, 0..text.len())?], true)?;
+        let pieces = self.steps.split(vec![AlignedText::original(text, 0..text.len())?], true)?;
         let mut pieces = pieces.iter().filter(|piece| !piece.text.is_empty());
         pieces.try_for_each(|piece| found(&piece.text))
     }
 }
 
 /// Combines ranges into pieces.
-fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize>>> {
-    let mut pieces: Vec<Range<usize>> = with_capacity(stretches.len())?;
+fn behave(ranges: Vec<CutRange>, behavior: Behavior) -> Result<Vec<Range<usize>>> {
+    let mut pieces: Vec<Range<usize>> = with_capacity(ranges.len())?;
     let mut before = false;
     match behavior {
-        Behavior::Isolated => pieces.extend(stretches.into_iter().map(|(range, _)| range)),
+        Behavior::Isolated => pieces.extend(ranges.into_iter().map(|(range, _)| range)),
         Behavior::Removed => {
-            pieces.extend(stretches.into_iter().filter(|&(_, is)| !is).map(|(range, _)| range));
+            pieces.extend(ranges.into_iter().filter(|&(_, is)| !is).map(|(range, _)| range));
         }
         Behavior::Contiguous => {
-            for (range, is_match) in stretches {
+            for (range, is_match) in ranges {
                 match pieces.last_mut() {
                     Some(last) if is_match == before => last.end = range.end,
                     _ => pieces.push(range),
@@ -643,7 +647,7 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize
             }
         }
         Behavior::MergedWithPrevious => {
-            for (range, is_match) in stretches {
+            for (range, is_match) in ranges {
                 match pieces.last_mut() {
                     Some(last) if is_match && !before => last.end = range.end,
                     _ => pieces.push(range),
@@ -652,7 +656,7 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize
             }
         }
         Behavior::MergedWithNext => {
-            for (range, is_match) in stretches.into_iter().rev() {
+            for (range, is_match) in ranges.into_iter().rev() {
                 match pieces.last_mut() {
                     Some(next) if is_match && !before => next.start = range.start,
                     _ => pieces.push(range),

@@ -22,7 +22,7 @@ const TRIES: usize = 32;
 
 /// Slot of a node.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Slot {
     base: u32,
     /// Value of the token that ends at this node.
     value: u32,
@@ -36,7 +36,7 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct Trie {
     labels: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<Slot>,
     /// Whether a token contains each byte.
     contained: [bool; 256],
 }
@@ -90,7 +90,7 @@ impl Trie {
 
     /// Returns the child for this byte.
     #[inline(always)]
-    fn child(&self, base: u32, byte: u8) -> Option<(Node, Place)> {
+    fn child(&self, base: u32, byte: u8) -> Option<(Node, Slot)> {
         let child = base ^ u32::from(byte);
         match self.labels.get(child as usize) {
             Some(&label) if label == byte => Some((child, *self.places.get(child as usize)?)),
@@ -144,7 +144,7 @@ fn each_child(
 
 #[derive(Default)]
 struct Builder {
-    places: Vec<Place>,
+    places: Vec<Slot>,
     /// Parent of the node at each slot.
     parents: Vec<Node>,
     /// Whether each slot is the base of a node with children.
@@ -167,7 +167,7 @@ impl Builder {
         self.parents.reserve(BLOCK);
         self.bases.reserve(BLOCK);
         self.nexts.reserve(BLOCK + 1);
-        self.places.resize(length, Place { base: LEAF, value: NONE });
+        self.places.resize(length, Slot { base: LEAF, value: NONE });
         self.parents.resize(length, FREE);
         self.bases.resize(length, false);
         self.nexts.extend(self.nexts.len() as u32..=length as u32);

@@ -148,10 +148,10 @@ impl Direct {
         loop {
             let special = self.special_tokens.find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
-            let stretch = &text[position..end];
-            let mut pieces = self.splitter.pieces(stretch);
+            let run = &text[position..end];
+            let mut pieces = self.splitter.pieces(run);
             let cut = |batch: &mut Batch| pieces.fill(batch);
-            if encode_stretch(stretch, position, cut, batch, &mut merger, sink)?.is_break() {
+            if encode_run(run, position, cut, batch, &mut merger, sink)?.is_break() {
                 return Ok(());
             }
             let Some((found, id)) = special else { return Ok(()) };
@@ -170,7 +170,7 @@ impl Direct {
 
     /// Calls `work` with a function that appends the ids of a normalized text without special
     /// tokens; all texts share one workspace.
-    pub(crate) fn encode_stretches(
+    pub(crate) fn encode_runs(
         &self,
         work: impl FnOnce(&mut dyn FnMut(&str, &mut Vec<u32>) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
@@ -178,7 +178,7 @@ impl Direct {
         let (batch, mut merger) = lease.workspace().parts(&*self.vocabulary);
         work(&mut |text, ids| {
             let mut pieces = self.splitter.pieces(text);
-            encode_stretch(text, 0, |batch| pieces.fill(batch), batch, &mut merger, ids).map(drop)
+            encode_run(text, 0, |batch| pieces.fill(batch), batch, &mut merger, ids).map(drop)
         })
     }
 
@@ -214,7 +214,7 @@ impl Direct {
     ) -> Result<()> {
         let mut lease = self.workspaces.borrow();
         let (batch, mut merger) = lease.workspace().parts(&*self.vocabulary);
-        encode_stretch(text, 0, cut, batch, &mut merger, ids).map(drop)
+        encode_run(text, 0, cut, batch, &mut merger, ids).map(drop)
     }
 
     /// Splits `text` into pieces; allowed special tokens are separate pieces. Passes the normalized
@@ -241,15 +241,15 @@ impl Direct {
         loop {
             let special = self.special_tokens().find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
-            let stretch = &text[position..end];
-            let mut pieces = self.splitter().pieces(stretch);
+            let run = &text[position..end];
+            let mut pieces = self.splitter().pieces(run);
             loop {
                 let count = pieces.fill(&mut batch)?;
                 if count == 0 {
                     break;
                 }
                 poll(batch[count - 1].end - batch[0].start)?;
-                take(stretch, &batch[..count])?;
+                take(run, &batch[..count])?;
             }
             let Some((found, _)) = special else { return Ok(()) };
             take(text, &[Piece { start: found.start, end: found.end }])?;
@@ -326,7 +326,7 @@ impl Direct {
 /// Walks text without special tokens into `sink`: `cut` fills one batch of pieces after the other,
 /// until it returns 0. The text begins at byte `base` of the whole text.
 #[inline(always)]
-fn encode_stretch<S: Sink>(
+fn encode_run<S: Sink>(
     text: &str,
     base: usize,
     mut cut: impl FnMut(&mut Batch) -> Result<usize>,

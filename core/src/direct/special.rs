@@ -6,7 +6,7 @@ use crate::char_boundary::floor;
 use crate::direct::Direct;
 use crate::error::Result;
 use crate::fixed::{Fixed, FixedIds};
-use crate::normalize::{Normalization, starts_stretch};
+use crate::normalize::{Normalization, is_boundary_before};
 use crate::special_tokens::Selection;
 
 impl Direct {
@@ -96,7 +96,7 @@ fn survives(normalization: Normalization, text: &str, name: &Range<usize>) -> Re
     if text[name.clone()].is_ascii() && next.is_none_or(|character| character < '\u{300}') {
         return Ok(true);
     }
-    let starts = |&(_, character): &(usize, char)| starts_stretch(character);
+    let starts = |&(_, character): &(usize, char)| is_boundary_before(character);
     let before = text[..name.start].char_indices().rev().find(starts);
     let before = before.map_or(0, |(offset, _)| offset);
     let after = text[name.end..].char_indices().find(starts);

@@ -35,10 +35,10 @@ impl Direct {
     /// Returns the number of ids of the last piece of a normalized text.
     fn last_piece_size(&self, text: &str, allowed: &Selection) -> Result<usize> {
         let (mut last, mut ids) = (Vec::new(), Vec::new());
-        self.split_normal(text, allowed, |stretch, pieces| {
+        self.split_normal(text, allowed, |run, pieces| {
             if let Some(piece) = pieces.last() {
                 last.clear();
-                append(&mut last, &stretch.as_bytes()[piece.start..piece.end])?;
+                append(&mut last, &run.as_bytes()[piece.start..piece.end])?;
             }
             Ok(())
         })?;

@@ -21,7 +21,7 @@ use super::pair_table::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
 use super::word_bpe::WordBpe;
 use super::write_bpe::Merging;
-use super::{Barred, Found, LOST, Place, Questions, Token};
+use super::{Barred, Found, FoundToken, LOST, Questions, RunPosition};
 use crate::components::bytes::{Spelling, spaced, try_bytes_of};
 use crate::components::split::Split;
 use crate::error::{Error, Result};
@@ -202,7 +202,7 @@ impl Bpe {
                     WordBpe::new(self.header().clone(), &tokens, &merges).map(Box::new)
                 };
                 let over_characters = self.table.over_characters.get_or_try_init(make)?;
-                let found = &mut |token: Token| found(token.id, token.span.len());
+                let found = &mut |token: FoundToken| found(token.id, token.span.len());
                 over_characters.encode_piece(piece, None, found).map(drop)
             }
         }
@@ -339,15 +339,15 @@ impl Questions for Bpe {
         self.core.workspaces()
     }
 
-    fn encode_stretch(
+    fn encode_normalized(
         &self,
         text: &str,
-        place: Place,
+        position: RunPosition,
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         if self.characters().is_some() {
-            return self.append_characters(text, place == Place::First, split, ids);
+            return self.append_characters(text, position == RunPosition::First, split, ids);
         }
         self.append_bytes(text, split, ids)
     }
@@ -365,7 +365,7 @@ impl Questions for Bpe {
         self.each_token(piece, &mut |id, length| {
             let span = start..start + length;
             start = span.end;
-            found(Token::new(id, span))
+            found(FoundToken::new(id, span))
         })?;
         Ok(true)
     }

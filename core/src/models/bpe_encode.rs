@@ -14,7 +14,7 @@ use crate::components::split::{Plan, Split};
 use crate::error::Result;
 
 impl Bpe {
-    /// [`Bpe::encode_stretch`] over bytes.
+    /// [`Bpe::encode_normalized`] over bytes.
     pub(super) fn append_bytes(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
         let is_prefixed = matches!(split.plan(), Plan::Pattern { prefix_space: true, .. });
         if self.needs_list(text.as_bytes()) || is_prefixed && self.needs_list(b" ") {
@@ -44,7 +44,7 @@ impl Bpe {
         Ok(())
     }
 
-    /// [`Bpe::encode_stretch`] over characters.
+    /// [`Bpe::encode_normalized`] over characters.
     pub(super) fn append_characters(
         &self,
         text: &str,

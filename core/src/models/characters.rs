@@ -148,9 +148,9 @@ fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result
         if made.contains(&left) || made.contains(&right) {
             return Err(refused("a merge of a token for unknown characters or bytes"));
         }
-        let border = border(parts).ok_or_else(|| refused("a merge of an empty token"))?;
-        if border.iter().all(|&character| characters.cutter.is_known(character)) {
-            joined.push(border);
+        let boundary = boundary(parts).ok_or_else(|| refused("a merge of an empty token"))?;
+        if boundary.iter().all(|&character| characters.cutter.is_known(character)) {
+            joined.push(boundary);
         }
     }
     Ok(joined)
@@ -202,9 +202,9 @@ pub(crate) fn by_cuts(
         }
         let cut: usize = parts[0].chars().map(|character| swap(character).len_utf8()).sum();
         let cut = (list.len() as u32 - 1, cut as u32);
-        let Some(border) = border(parts) else { return Ok(None) };
+        let Some(boundary) = boundary(parts) else { return Ok(None) };
         cuts.push(cut);
-        joined.push(border);
+        joined.push(boundary);
     }
     let Some(vocabulary) = Vocabulary::from_cuts(list, &cuts)? else { return Ok(None) };
     let rank = |text: &str| vocabulary.rank(&Spelling::Spaced.bytes_of(text)?);
@@ -243,7 +243,7 @@ pub(crate) fn by_cuts(
 }
 
 /// Returns the characters where two tokens meet, [swapped](swap); `None` if one token is empty.
-fn border(parts: [&str; 2]) -> Option<[char; 2]> {
+fn boundary(parts: [&str; 2]) -> Option<[char; 2]> {
     Some([swap(parts[0].chars().next_back()?), swap(parts[1].chars().next()?)])
 }
 

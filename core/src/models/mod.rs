@@ -78,7 +78,7 @@ pub(crate) enum Model {
 
 /// A token of a piece of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct FoundToken {
     pub(crate) id: u32,
     /// Bytes of the piece that the token covers.
     pub(crate) span: Range<usize>,
@@ -86,7 +86,7 @@ pub(crate) struct Token {
     pub(crate) shows_piece: bool,
 }
 
-impl Token {
+impl FoundToken {
     /// Creates a token with the text of the vocabulary.
     pub(crate) fn new(id: u32, span: Range<usize>) -> Self {
         Self { id, span, shows_piece: false }
@@ -95,8 +95,8 @@ impl Token {
 
 /// Position of a run in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// At the start of the text.
+pub(crate) enum RunPosition {
+    /// At the start.
     First,
     /// After a special token.
     Later,
@@ -105,7 +105,7 @@ pub(crate) enum Place {
 }
 
 /// Takes each token of a piece.
-pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
+pub(crate) type Found<'a> = &'a mut dyn FnMut(FoundToken) -> Result<()>;
 
 /// Tells whether the token with this id is excluded at these bytes of a piece.
 pub(crate) type Barred<'a> = &'a dyn Fn(u32, Range<usize>) -> bool;
@@ -119,10 +119,10 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     fn workspaces(&self) -> &Pool;
 
     /// Appends the ids of a run of text, which `split` cuts.
-    fn encode_stretch(
+    fn encode_normalized(
         &self,
         text: &str,
-        place: Place,
+        position: RunPosition,
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()>;

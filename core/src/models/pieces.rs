@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// Pieces with look-ups by text.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct SentencePieces {
     pub(crate) kinds: Vec<PieceKind>,
     pub(crate) version: Version,
     pub(super) vocab: Vocab,
@@ -23,7 +23,7 @@ pub(crate) struct Pieces {
     pub(super) bytes: Vec<u32>,
 }
 
-impl Pieces {
+impl SentencePieces {
     pub(super) fn new(fields: &Fields, list: TokenList, scores: Vec<f32>) -> Result<Self> {
         let Fields { version, byte_fallback, ref kinds, .. } = *fields;
         let invalid = |reason: &str| Error::Invalid(format!("model.vocab: {reason}"));

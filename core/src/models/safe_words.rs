@@ -13,7 +13,7 @@ use crate::pool::Pool;
 use crate::split::{Batch, Piece};
 
 use super::piece::UNKNOWN;
-use super::pieces::Pieces;
+use super::pieces::SentencePieces;
 use super::viterbi::{Viterbi, Walk, each_match};
 use crate::components::sentencepiece::{Normalizer, Words};
 use crate::error::Result;
@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
     /// Returns false if words cannot be looked up.
     pub(crate) fn append(
         viterbi: &'a Viterbi,
-        pieces: &'a Pieces,
+        pieces: &'a SentencePieces,
         pool: &Pool,
         text: &str,
         words: Option<(&'a Normalizer, &Words)>,

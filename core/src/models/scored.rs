@@ -8,7 +8,7 @@ use crate::rule::{HeapMerger, Merges, NONE};
 
 use super::pair_table::FastMap;
 use super::piece::{PieceKind, UNKNOWN, Version};
-use super::pieces::Pieces;
+use super::pieces::SentencePieces;
 use crate::error::Result;
 
 /// Maximum depth at which an unused piece is split, since version 0.2.3.
@@ -23,7 +23,7 @@ struct Symbol {
 }
 
 pub(crate) struct Merging<'a, F> {
-    pieces: &'a Pieces,
+    pieces: &'a SentencePieces,
     text: &'a str,
     is_barred: F,
     symbols: Vec<Symbol>,
@@ -61,7 +61,7 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
     /// Calls `found` with the id and the bytes of each token of a text; [`UNKNOWN`] for text that
     /// is not a token.
     pub(crate) fn each_token(
-        pieces: &'a Pieces,
+        pieces: &'a SentencePieces,
         text: &'a str,
         is_barred: F,
         mut found: impl FnMut(u32, Range<usize>) -> Result<()>,

@@ -10,14 +10,14 @@ use crate::pool::Pool;
 use serde::{Serialize, Serializer};
 
 use super::piece::{Algorithm, Fields, PieceKind, UNKNOWN, Version};
-use super::pieces::Pieces;
+use super::pieces::SentencePieces;
 use super::safe_words::Search as LookUp;
 use super::scored::Merging;
 use super::scores::single;
 use super::sentencepiece_bpe::Core;
 use super::token_lists::TokenList;
 use super::viterbi::Viterbi;
-use super::{Barred, Found, LOST, Place, Questions, Token};
+use super::{Barred, Found, FoundToken, LOST, Questions, RunPosition};
 use crate::components::bytes::MARK;
 use crate::components::json::json;
 use crate::components::offsets::limit;
@@ -31,7 +31,7 @@ type Placed<'a> = &'a mut dyn FnMut(u32, Range<usize>) -> Result<()>;
 #[derive(Debug)]
 pub(crate) struct SentencePiece {
     fields: Arc<Fields>,
-    pieces: Arc<Pieces>,
+    pieces: Arc<SentencePieces>,
     search: Search,
     pool: Pool,
     /// Digest of the model, once computed.
@@ -58,10 +58,10 @@ impl SentencePiece {
         split: &Split,
     ) -> Result<Self> {
         check_split(split)?;
-        let pieces = Pieces::new(&fields, list, single(scores))?;
+        let pieces = SentencePieces::new(&fields, list, single(scores))?;
         let search = match fields.algorithm {
             Algorithm::Unigram => {
-                let Pieces { vocab, scores, kinds, version, .. } = &pieces;
+                let SentencePieces { vocab, scores, kinds, version, .. } = &pieces;
                 Search::Unigram(Arc::new(Viterbi::new(vocab.list(), scores, kinds, *version)?))
             }
             Algorithm::Bpe => Search::Bpe(Core::new(&pieces, fields.byte_fallback, split)?),
@@ -127,13 +127,14 @@ impl SentencePiece {
         each: impl FnOnce(Placed<'_>) -> Result<()>,
         found: Found<'_>,
     ) -> Result<()> {
-        let Pieces { bytes, unknown, .. } = &*self.pieces;
+        let SentencePieces { bytes, unknown, .. } = &*self.pieces;
         let mut run: Option<Range<usize>> = None;
-        let unknown = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
+        let unknown =
+            |span| FoundToken { id: unknown.unwrap_or_default(), span, shows_piece: true };
         each(&mut |id, span| {
             if id != UNKNOWN {
                 run.take().map_or(Ok(()), |run| found(unknown(run)))?;
-                return found(Token::new(id, span));
+                return found(FoundToken::new(id, span));
             }
             if bytes.is_empty() {
                 run = Some(run.take().map_or(span.start, |run| run.start)..span.end);
@@ -143,7 +144,7 @@ impl SentencePiece {
             let last = span.len() - 1;
             text.as_bytes()[span.clone()].iter().enumerate().try_for_each(|(at, &byte)| {
                 let end = if at == last { span.end } else { span.start };
-                found(Token::new(bytes[usize::from(byte)], span.start..end))
+                found(FoundToken::new(bytes[usize::from(byte)], span.start..end))
             })
         })?;
         run.map_or(Ok(()), |run| found(unknown(run)))
@@ -262,7 +263,7 @@ impl SentencePiece {
 
     /// Appends the ids of a text, without shortcuts.
     fn append_piece(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let take = &mut |token: Token| {
+        let take = &mut |token: FoundToken| {
             ids.push(token.id);
             Ok(())
         };
@@ -278,7 +279,13 @@ impl Questions for SentencePiece {
         }
     }
 
-    fn encode_stretch(&self, text: &str, _: Place, _: &Split, ids: &mut Vec<u32>) -> Result<()> {
+    fn encode_normalized(
+        &self,
+        text: &str,
+        _: RunPosition,
+        _: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
         let is_done = match &self.search {
             Search::Bpe(Some(core)) => {
                 core.append(&self.pieces, text, ids)?;
@@ -334,7 +341,7 @@ impl Questions for SentencePiece {
     }
 
     fn may_fail(&self) -> bool {
-        let Pieces { version, kinds, .. } = &*self.pieces;
+        let SentencePieces { version, kinds, .. } = &*self.pieces;
         match self.search {
             Search::Unigram(_) => false,
             Search::Word => *version == Version::V021 && kinds.contains(&PieceKind::Control),
@@ -370,7 +377,7 @@ struct Written<'a> {
     #[serde(flatten)]
     fields: Fields,
     #[serde(serialize_with = "write_pieces")]
-    vocab: &'a Pieces,
+    vocab: &'a SentencePieces,
 }
 
 impl<'a> Written<'a> {
@@ -381,7 +388,7 @@ impl<'a> Written<'a> {
 }
 
 fn write_pieces<S: Serializer>(
-    pieces: &Pieces,
+    pieces: &SentencePieces,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
     let texts = pieces.vocab.iter().map(|(text, _)| text);

@@ -15,7 +15,7 @@ use super::Questions;
 use super::bpe::Bpe;
 use super::header::Header;
 use super::piece::{PieceKind, UNKNOWN};
-use super::pieces::Pieces;
+use super::pieces::SentencePieces;
 use super::scored::Merging;
 use super::token_lists::{MergeList, TokenList};
 use crate::components::bytes::{MARK, swapped};
@@ -46,7 +46,11 @@ type Long<'a> = (&'a str, u32);
 
 impl Core {
     /// Builds the core; `None` if its ids could differ.
-    pub(crate) fn new(pieces: &Pieces, byte_fallback: bool, split: &Split) -> Result<Option<Self>> {
+    pub(crate) fn new(
+        pieces: &SentencePieces,
+        byte_fallback: bool,
+        split: &Split,
+    ) -> Result<Option<Self>> {
         let Some(unknown) = pieces.unknown.and_then(|id| pieces.vocab.token(id)) else {
             return Ok(None);
         };
@@ -105,7 +109,7 @@ impl Core {
     /// [`Questions::encode_marked`].
     pub(crate) fn append_marked(
         &self,
-        pieces: &Pieces,
+        pieces: &SentencePieces,
         text: &str,
         is_prefixed: bool,
         ids: &mut Vec<u32>,
@@ -115,7 +119,12 @@ impl Core {
     }
 
     /// Appends the ids of a text, cut at user-defined pieces.
-    pub(crate) fn append(&self, pieces: &Pieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+    pub(crate) fn append(
+        &self,
+        pieces: &SentencePieces,
+        text: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
         let (mut start, mut at) = (0, 0);
         while !pieces.user_defined.is_empty() && at < text.len() {
             let begins = |&byte: &u8| pieces.user_defined.begins_with(byte);
@@ -140,7 +149,7 @@ impl Core {
     /// that are not pieces.
     pub(crate) fn each_piece(
         &self,
-        pieces: &Pieces,
+        pieces: &SentencePieces,
         text: &str,
         found: &mut dyn FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
@@ -166,14 +175,19 @@ impl Core {
         Ok(())
     }
 
-    fn append_stretch(&self, pieces: &Pieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+    fn append_stretch(
+        &self,
+        pieces: &SentencePieces,
+        text: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
         self.append_swapped(pieces, &swapped(text)?, ids)
     }
 
     /// Appends the ids of a [swapped] text without user-defined pieces.
     pub(crate) fn append_swapped(
         &self,
-        pieces: &Pieces,
+        pieces: &SentencePieces,
         text: &str,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
@@ -183,7 +197,7 @@ impl Core {
     }
 
     /// Merges adjacent marks among the ids from index `from`. Returns true.
-    fn merge_runs(&self, pieces: &Pieces, from: usize, ids: &mut Vec<u32>) -> Result<bool> {
+    fn merge_runs(&self, pieces: &SentencePieces, from: usize, ids: &mut Vec<u32>) -> Result<bool> {
         let Some(runs @ Runs { mark, short, .. }) = &self.runs else { return Ok(true) };
         if !ids[from..].windows(2).any(|pair| pair == [*mark; 2]) {
             return Ok(true);
@@ -201,14 +215,19 @@ impl Core {
 }
 
 impl Runs {
-    fn new(pieces: &Pieces) -> Result<Option<Self>> {
+    fn new(pieces: &SentencePieces) -> Result<Option<Self>> {
         let Some(mark) = pieces.vocab.id(MARK.encode_utf8(&mut [0; 4])) else { return Ok(None) };
         let short = (0..SHORT).map(|length| run_ids(pieces, length)).collect::<Result<_>>()?;
         Ok(Some(Self { mark, short, equal: equal_runs(pieces)? }))
     }
 
     /// Appends the ids of a run of `length` marks.
-    fn append_long(&self, pieces: &Pieces, length: usize, ids: &mut Vec<u32>) -> Result<()> {
+    fn append_long(
+        &self,
+        pieces: &SentencePieces,
+        length: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
         let Some(equal) = &self.equal else {
             ids.extend_from_slice(&run_ids(pieces, length)?);
             return Ok(());
@@ -230,7 +249,7 @@ impl Runs {
 }
 
 /// Returns the ids of pieces of marks by length, if all pieces of several marks have one score.
-fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
+fn equal_runs(pieces: &SentencePieces) -> Result<Option<Vec<Option<u32>>>> {
     let (mut ids, mut orders) = (Vec::new(), Vec::new());
     for (text, id) in pieces.vocab.iter() {
         if pieces.kind(id) != PieceKind::Normal || !text.chars().all(|character| character == MARK)
@@ -252,7 +271,7 @@ fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
 }
 
 /// Returns the ids of a run of `length` marks.
-fn run_ids(pieces: &Pieces, length: usize) -> Result<Vec<u32>> {
+fn run_ids(pieces: &SentencePieces, length: usize) -> Result<Vec<u32>> {
     let (text, mut ids) = ("\u{2581}".repeat(length), Vec::new());
     Merging::each_token(
         pieces,
@@ -270,12 +289,12 @@ fn is_run(text: &str) -> bool {
     text.chars().all(|character| character == MARK) && text.chars().nth(1).is_some()
 }
 
-fn is_normal(pieces: &Pieces, text: &str) -> bool {
+fn is_normal(pieces: &SentencePieces, text: &str) -> bool {
     pieces.vocab.id(text).is_some_and(|id| pieces.kind(id) == PieceKind::Normal)
 }
 
 /// Returns the length of the characters at the start of a text that are not pieces.
-fn unknown_length(pieces: &Pieces, text: &str) -> usize {
+fn unknown_length(pieces: &SentencePieces, text: &str) -> usize {
     let is_piece = |at: usize, character: char| {
         pieces.first(text, at, |_, _| false).1
             || is_normal(pieces, character.encode_utf8(&mut [0; 4]))
@@ -285,13 +304,13 @@ fn unknown_length(pieces: &Pieces, text: &str) -> usize {
 }
 
 /// Returns the first character of a piece that is not a normal piece.
-fn first_missing(pieces: &Pieces, text: &str) -> Option<char> {
+fn first_missing(pieces: &SentencePieces, text: &str) -> Option<char> {
     text.chars().find(|character| !is_normal(pieces, character.encode_utf8(&mut [0; 4])))
 }
 
 /// Returns the pieces of several characters that merging can produce; `None` if a piece has a
 /// character that is not a piece.
-fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
+fn long_pieces(pieces: &SentencePieces) -> Result<Option<Vec<Long<'_>>>> {
     let mut long = Vec::new();
     for (text, id) in pieces.vocab.iter() {
         poll(text.len())?;
@@ -311,8 +330,8 @@ fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
     Ok(Some(long))
 }
 
-/// Whether runs of marks rank after all other pieces, and no other piece contains them.
-fn are_runs_last(pieces: &Pieces, long: &[Long<'_>]) -> bool {
+/// Whether runs of marks rank after all other pieces, and are part of none of them.
+fn are_runs_last(pieces: &SentencePieces, long: &[Long<'_>]) -> bool {
     let others = long.iter().take_while(|(text, _)| !is_run(text)).count();
     let (others, runs) = long.split_at(others);
     let order = |piece: Option<&Long<'_>>| piece.map(|&(_, id)| pieces.order_of(id));
@@ -324,7 +343,7 @@ fn are_runs_last(pieces: &Pieces, long: &[Long<'_>]) -> bool {
 }
 
 /// Returns the pairs that merge into each piece, in the order of the pieces.
-fn merges(pieces: &Pieces, long: &[Long<'_>]) -> Result<MergeList> {
+fn merges(pieces: &SentencePieces, long: &[Long<'_>]) -> Result<MergeList> {
     let mut merges = MergeList::default();
     for (text, _) in long {
         poll(text.len())?;

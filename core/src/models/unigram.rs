@@ -12,8 +12,8 @@ use super::random::Sampling;
 use super::token_lists::TokenList;
 use super::viterbi::{Best, each_match, path_from_end};
 use super::vocab::Vocab;
-use super::words::{State, Words, missing_unknown};
-use super::{Found, Token, with_field};
+use super::words::{CachedVocab, Words, missing_unknown};
+use super::{Found, FoundToken, with_field};
 use crate::error::{Error, Result};
 
 /// Difference between the lowest token score and the score of unknown characters.
@@ -44,7 +44,7 @@ impl Fields {
 #[derive(Debug)]
 pub(crate) struct Unigram {
     fields: Fields,
-    state: State,
+    state: CachedVocab,
     scores: Arc<Vec<f64>>,
     /// Score of a character that is not a token.
     unknown_score: f64,
@@ -76,7 +76,7 @@ impl Unigram {
         let least = |least: f64, &score: &f64| if score < least { score } else { least };
         let unknown_score = scores.iter().fold(f64::INFINITY, least) - PENALTY;
         let bytes = if fields.byte_fallback { vocab.byte_tokens() } else { Vec::new() };
-        Ok(Self { fields, state: State::new(vocab), scores, unknown_score, unknown, bytes })
+        Ok(Self { fields, state: CachedVocab::new(vocab), scores, unknown_score, unknown, bytes })
     }
 
     /// Copies the model, with empty caches.
@@ -215,7 +215,7 @@ impl Unigram {
                 true => {
                     self.each_unknown(id, &piece[span.clone()], span, is_barred, &mut *found)?;
                 }
-                false => found(Token::new(id, span))?,
+                false => found(FoundToken::new(id, span))?,
             }
         }
         Ok(())
@@ -232,19 +232,19 @@ impl Unigram {
     ) -> Result<()> {
         let is_kept = |id: &u32| !is_barred(*id, span.clone());
         if let Some(id) = self.state.vocab.id(text).filter(is_kept) {
-            return found(Token::new(id, span));
+            return found(FoundToken::new(id, span));
         }
         let byte = |byte: u8| self.bytes.get(usize::from(byte)).copied().flatten().filter(is_kept);
         if text.bytes().all(|it| byte(it).is_some()) {
             let mut ids = text.bytes().filter_map(byte);
-            return ids.try_for_each(|id| found(Token::new(id, span.clone())));
+            return ids.try_for_each(|id| found(FoundToken::new(id, span.clone())));
         }
-        found(Token { id, span, shows_piece: true })
+        found(FoundToken { id, span, shows_piece: true })
     }
 }
 
 impl Words for Unigram {
-    fn state(&self) -> &State {
+    fn state(&self) -> &CachedVocab {
         &self.state
     }
 

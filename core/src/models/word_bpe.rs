@@ -11,15 +11,15 @@ use super::pair_table::{PairTable, Unknown, Waiting};
 use super::random::{self, Sampling};
 use super::token_lists::{MergeList, TokenList};
 use super::vocab::Vocab;
-use super::words::{State, Words};
+use super::words::{CachedVocab, Words};
 use super::write_bpe::{Merging, write};
-use super::{Found, Token};
+use super::{Found, FoundToken};
 use crate::error::{Error, Result};
 
 #[derive(Debug)]
 pub(crate) struct WordBpe {
     header: Header,
-    state: State,
+    state: CachedVocab,
     merges: Arc<PairTable>,
     unknown: Unknown,
     /// Token for each byte, with byte fallback.
@@ -39,7 +39,7 @@ impl WordBpe {
         let merges = Arc::new(pair_table(&vocab, merges, header.merged_prefix())?);
         let unknown = Unknown::new(&header, |token| vocab.id(token));
         let bytes = if header.byte_fallback { vocab.byte_tokens() } else { Vec::new() };
-        let state = State::new(Arc::new(vocab));
+        let state = CachedVocab::new(Arc::new(vocab));
         Ok(Self { header, state, merges, unknown, bytes })
     }
 
@@ -47,7 +47,7 @@ impl WordBpe {
     pub(crate) fn copied(&self) -> Self {
         Self {
             header: self.header.clone(),
-            state: State::new(self.state.vocab.clone()),
+            state: CachedVocab::new(self.state.vocab.clone()),
             merges: self.merges.clone(),
             unknown: self.unknown.clone(),
             bytes: self.bytes.clone(),
@@ -136,7 +136,7 @@ impl Merging for WordBpe {
 }
 
 impl Words for WordBpe {
-    fn state(&self) -> &State {
+    fn state(&self) -> &CachedVocab {
         &self.state
     }
 
@@ -151,13 +151,13 @@ impl Words for WordBpe {
             && dropout == 0.0
             && let Some(id) = self.state.vocab.id(piece)
         {
-            return found(Token::new(id, 0..piece.len()));
+            return found(FoundToken::new(id, 0..piece.len()));
         }
         let mut start = 0;
         let covers = |id, length| {
             let span = start..start + length;
             start = span.end;
-            found(Token::new(id, span))
+            found(FoundToken::new(id, span))
         };
         let is_skipped = || dropout > 0.0 && random::next_f32() < dropout;
         self.merges.merge(&self.singles(piece)?, is_skipped, covers)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::vocab::Vocab;
-use super::words::{State, Words, leave_out_text, missing_unknown};
-use super::{Found, Token};
+use super::words::{CachedVocab, Words, leave_out_text, missing_unknown};
+use super::{Found, FoundToken};
 use crate::error::Result;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(crate) struct Fields {
 #[serde(tag = "type")]
 pub(crate) struct WordLevel {
     #[serde(rename = "vocab")]
-    state: State,
+    state: CachedVocab,
     #[serde(flatten)]
     fields: Fields,
     #[serde(skip)]
@@ -30,7 +30,7 @@ pub(crate) struct WordLevel {
 impl WordLevel {
     pub(crate) fn new(fields: Fields, vocab: Arc<Vocab>) -> Self {
         let unknown = vocab.id(&fields.unk_token);
-        Self { fields, state: State::new(vocab), unknown }
+        Self { fields, state: CachedVocab::new(vocab), unknown }
     }
 
     /// Copies the model, with empty caches.
@@ -48,7 +48,7 @@ impl WordLevel {
 }
 
 impl Words for WordLevel {
-    fn state(&self) -> &State {
+    fn state(&self) -> &CachedVocab {
         &self.state
     }
 
@@ -60,7 +60,7 @@ impl Words for WordLevel {
     ) -> Result<()> {
         let id = self.state.vocab.id(piece).filter(|&id| !is_barred(id, 0..piece.len()));
         match id.or(self.unknown) {
-            Some(id) => found(Token::new(id, 0..piece.len())),
+            Some(id) => found(FoundToken::new(id, 0..piece.len())),
             None => Err(missing_unknown("unk_token", &not_known(&self.fields.unk_token), piece)),
         }
     }

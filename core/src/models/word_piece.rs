@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::vocab::Vocab;
 use super::word_level::not_known;
-use super::words::{State, Words, leave_out_text, missing_unknown};
-use super::{Found, Token};
+use super::words::{CachedVocab, Words, leave_out_text, missing_unknown};
+use super::{Found, FoundToken};
 use crate::components::trie::{Node, Trie};
 use crate::error::Result;
 
@@ -32,7 +32,7 @@ pub(crate) struct WordPiece {
     #[serde(flatten)]
     fields: Fields,
     #[serde(rename = "vocab")]
-    state: State,
+    state: CachedVocab,
     #[serde(skip)]
     unknown: Option<u32>,
     /// Trie node of the prefix; `None` if no token begins with the prefix.
@@ -44,7 +44,7 @@ impl WordPiece {
     pub(crate) fn new(fields: Fields, vocab: Arc<Vocab>) -> Self {
         let unknown = vocab.id(&fields.unk_token);
         let rest = vocab.trie().walk(Trie::ROOT, fields.continuing_subword_prefix.as_bytes());
-        Self { fields, state: State::new(vocab), unknown, rest }
+        Self { fields, state: CachedVocab::new(vocab), unknown, rest }
     }
 
     /// Copies the model, with empty caches.
@@ -96,7 +96,7 @@ impl WordPiece {
 }
 
 impl Words for WordPiece {
-    fn state(&self) -> &State {
+    fn state(&self) -> &CachedVocab {
         &self.state
     }
 
@@ -125,12 +125,12 @@ impl Words for WordPiece {
     ) -> Result<()> {
         let mut tokens = Vec::new();
         let take = |id, span| {
-            tokens.push(Token::new(id, span));
+            tokens.push(FoundToken::new(id, span));
             Ok(())
         };
         match self.each_part(piece, is_barred, take)? {
             true => tokens.into_iter().try_for_each(found),
-            false => found(Token::new(self.known_unknown(piece)?, 0..piece.len())),
+            false => found(FoundToken::new(self.known_unknown(piece)?, 0..piece.len())),
         }
     }
 

@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 
 use super::random::Sampling;
 use super::vocab::Vocab;
-use super::{Barred, Found, Place, Questions};
+use super::{Barred, Found, Questions, RunPosition};
 use crate::components::bytes::CHAR_OF;
 use crate::components::json::json;
 use crate::components::spec::Metaspace;
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 
 /// A model that encodes each piece independently.
 pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
-    fn state(&self) -> &State;
+    fn state(&self) -> &CachedVocab;
 
     /// Appends the ids of a nonempty piece.
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
@@ -68,7 +68,7 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
 
 /// Vocabulary of a model, with its caches.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct CachedVocab {
     pub(crate) vocab: Arc<Vocab>,
     pool: Pool,
     /// Digest of the model, once computed.
@@ -76,13 +76,13 @@ pub(crate) struct State {
 }
 
 /// Writes the vocabulary.
-impl Serialize for State {
+impl Serialize for CachedVocab {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         self.vocab.serialize(serializer)
     }
 }
 
-impl State {
+impl CachedVocab {
     pub(crate) fn new(vocab: Arc<Vocab>) -> Self {
         Self { vocab, pool: Pool::default(), digest: OnceBox::new() }
     }
@@ -103,15 +103,15 @@ impl<M: Words> Questions for M {
         &self.state().pool
     }
 
-    fn encode_stretch(
+    fn encode_normalized(
         &self,
         text: &str,
-        place: Place,
+        position: RunPosition,
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let pool = (place != Place::Chunk).then_some(&self.state().pool);
-        encode_stretch(self, pool, text, place == Place::First, split, ids)
+        let pool = (position != RunPosition::Chunk).then_some(&self.state().pool);
+        encode_normalized(self, pool, text, position == RunPosition::First, split, ids)
     }
 
     fn encode_piece(
@@ -188,8 +188,8 @@ pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     ))
 }
 
-/// [`Questions::encode_stretch`], with or without the cache of a pool.
-fn encode_stretch<M: Words>(
+/// [`Questions::encode_normalized`], with or without the cache of a pool.
+fn encode_normalized<M: Words>(
     model: &M,
     pool: Option<&Pool>,
     text: &str,

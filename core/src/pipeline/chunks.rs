@@ -23,7 +23,7 @@ use crate::components::normalize::{Ends, Normalizer};
 use crate::components::spec::{Metaspace, PrependScheme};
 use crate::components::split::{Plan, Split};
 use crate::error::Result;
-use crate::models::{Model, Place};
+use crate::models::{Model, RunPosition};
 
 /// Cuts the runs of a tokenizer into chunks.
 #[derive(Debug)]
@@ -368,7 +368,7 @@ impl Unknown<'_> {
     /// Appends the ids of text by all steps, with a normalizer.
     fn append(&self, text: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<()> {
         let text = normalizer.apply(text.into())?;
-        self.model.encode_stretch(&text, Place::Chunk, self.split, ids)
+        self.model.encode_normalized(&text, RunPosition::Chunk, self.split, ids)
     }
 }
 

@@ -11,17 +11,17 @@ use crate::polling::poll;
 use crate::train::counting::count_batches;
 use crate::train::piece_table::PieceTable;
 
-use crate::components::offsets::Aligned;
+use crate::components::offsets::AlignedText;
 use crate::components::split::Plan;
 use crate::error::Result;
 use crate::pipeline::assembly::Pipeline;
-use crate::pipeline::tokens::Pieces;
+use crate::pipeline::tokens::PieceTracer;
 use crate::pipeline::walk::{Plain, Tracer};
 
 /// Counts of words, and of runs of text that are split into words later.
 #[derive(Debug, Default)]
 pub struct Counts {
-    stretches: PieceTable,
+    runs: PieceTable,
     /// Counts of words alone.
     pub words: PieceTable,
 }
@@ -29,12 +29,12 @@ pub struct Counts {
 impl Counts {
     /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
-        self.stretches.memory() + self.words.memory()
+        self.runs.memory() + self.words.memory()
     }
 
     /// Returns the number of distinct words and runs.
     pub fn len(&self) -> usize {
-        self.stretches.len() + self.words.len()
+        self.runs.len() + self.words.len()
     }
 
     /// Returns true if there are no words and no runs.
@@ -44,7 +44,7 @@ impl Counts {
 
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
-        self.stretches.merge(&other.stretches)?;
+        self.runs.merge(&other.runs)?;
         self.words.merge(&other.words)
     }
 
@@ -122,7 +122,7 @@ impl WordCounter {
         if let Way::Steps = self.way {
             return self.tokenizer.walk(
                 text,
-                &mut Pieces(|piece: &Aligned, _| {
+                &mut PieceTracer(|piece: &AlignedText, _| {
                     poll(piece.text.len())?;
                     counts.add(&piece.text, 1)
                 }),
@@ -133,19 +133,19 @@ impl WordCounter {
 
     /// Returns the words of all counts.
     pub fn words(&self, counts: Counts) -> Result<PieceTable> {
-        let Counts { stretches, mut words } = counts;
+        let Counts { runs, mut words } = counts;
         let (split, chunks) = (self.tokenizer.split(), self.tokenizer.chunks());
-        for (stretch, count) in stretches.iter() {
-            poll(stretch.len())?;
-            // Never fails: runs are cut at character boundaries.
-            let Ok(stretch) = std::str::from_utf8(stretch) else { continue };
+        for (run, count) in runs.iter() {
+            poll(run.len())?;
+            // Runs are cut at character boundaries.
+            let Ok(run) = std::str::from_utf8(run) else { continue };
             let mut add = |word: &str| words.add(word.as_bytes(), count);
             match (&self.way, chunks) {
-                (Way::Chunks, Some(chunks)) => chunks.each_word(split, stretch, add)?,
+                (Way::Chunks, Some(chunks)) => chunks.each_word(split, run, add)?,
                 _ if split.is_byte_level() => {
-                    add(&crate::components::bytes::text_of(stretch.as_bytes()))?
+                    add(&crate::components::bytes::text_of(run.as_bytes()))?
                 }
-                _ => add(stretch)?,
+                _ => add(run)?,
             }
         }
         Ok(words)
@@ -165,12 +165,7 @@ impl Tracer for Counting<'_> {
         self.counts.add(text, 1)
     }
 
-    fn stretch(
-        &mut self,
-        tokenizer: &Pipeline,
-        text: Cow<'_, str>,
-        _: Option<usize>,
-    ) -> Result<()> {
+    fn run(&mut self, tokenizer: &Pipeline, text: Cow<'_, str>, _: Option<usize>) -> Result<()> {
         match self.way {
             Way::Pattern { splitter, prefix_space } => {
                 let text = match *prefix_space && !text.is_empty() && !text.starts_with(' ') {
@@ -178,7 +173,7 @@ impl Tracer for Counting<'_> {
                     false => text,
                 };
                 let mut pieces = splitter.pieces(&text);
-                count_batches(&text, &mut self.counts.stretches, |batch| pieces.fill(batch))
+                count_batches(&text, &mut self.counts.runs, |batch| pieces.fill(batch))
             }
             _ => tokenizer.split().each_piece(&text, |piece| self.counts.add(piece, 1)),
         }
@@ -191,6 +186,6 @@ impl Tracer for Counting<'_> {
         if chunks.has_names(text, tokenizer.added())? {
             return Ok(false);
         }
-        chunks.count(text, &mut self.counts.stretches)
+        chunks.count(text, &mut self.counts.runs)
     }
 }

@@ -79,7 +79,7 @@ impl Pipeline {
                 return Some(false);
             }
             let (mut before, mut after) = match self.normalizer() {
-                Some(normalizer) => normalizer.border(before, after)?,
+                Some(normalizer) => normalizer.boundary(before, after)?,
                 None => (before, after),
             };
             let is_kept = match metaspace {

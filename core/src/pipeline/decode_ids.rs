@@ -14,8 +14,8 @@ use crate::components::decode::{ByteRuns, Decoder, append_raw_bytes, joined_with
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::{Pipeline, Tables};
 
-/// Maximum number of leading ids whose text a decoder may drop completely.
-const LEFT_OUT: usize = 256;
+/// Maximum number of ids at the beginning from which a decoder drops everything.
+const MAX_DROPPED: usize = 256;
 
 /// Memory in bytes for a token in a list and the copy that a decoder makes.
 const TOKEN: usize = 128;
@@ -209,8 +209,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns how many leading bytes of `bytes`, the bytes of `ids`, decoding drops.
-    pub fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
+    /// Returns how many of the leading `bytes`, made of the tokens of `ids`, decoding drops.
+    pub fn dropped_prefix(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);
         }
@@ -228,7 +228,7 @@ impl Pipeline {
                 continue;
             }
             let text = self.decode(&ids[..=place], false)?;
-            if text.is_empty() && place < LEFT_OUT {
+            if text.is_empty() && place < MAX_DROPPED {
                 without_text = read.len();
                 continue;
             }
@@ -295,7 +295,7 @@ impl Pipeline {
     /// Decodes `ids` to bytes, and returns where the bytes of each id start.
     pub fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
         let (mut bytes, mut starts) = self.bytes_after_others(ids)?;
-        let first = self.left_out(ids, &bytes)?;
+        let first = self.dropped_prefix(ids, &bytes)?;
         if first > 0 {
             bytes.drain(..first);
             starts.iter_mut().for_each(|start| *start = start.saturating_sub(first));

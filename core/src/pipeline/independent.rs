@@ -2,7 +2,7 @@
 
 use crate::char_boundary::{ceil, floor};
 use crate::error::Result;
-use crate::normalize::{Normalization, starts_stretch};
+use crate::normalize::{Normalization, is_boundary_before};
 use crate::pipeline::assembly::Pipeline;
 
 /// Maximum length of names around which [`quiet_place`] looks, and maximum number of positions it
@@ -37,7 +37,7 @@ pub fn quiet_place(
         if character.is_whitespace() || next.is_whitespace() || !is_free(place) {
             continue;
         }
-        if is_normalized && !starts_stretch(next) {
+        if is_normalized && !is_boundary_before(next) {
             continue;
         }
         let low = floor(text, place.saturating_sub(longest));

@@ -11,7 +11,7 @@ use crate::{SpecialTokens, Splitter, Vocabulary};
 
 use crate::components::added::{AddedToken, AddedTokens, FreeIds};
 use crate::components::decode::Decoder;
-use crate::components::encoding::{Details, Encoding};
+use crate::components::encoding::{Encoding, TokenFields};
 use crate::components::spec;
 use crate::components::split::Split;
 use crate::error::{Error, Result};
@@ -112,17 +112,17 @@ impl Pipeline {
     ) -> Result<Encoding> {
         let (ids, spans) = direct.encode_with_spans(text, self.request(), true)?;
         let mut characters = CharacterSpans::new(text);
-        let mut details = Details::default();
+        let mut token_fields = TokenFields::default();
         for (span, &id) in spans.iter().zip(&ids) {
             let token = match direct.special_tokens().name(id) {
                 Some(name) => name.to_owned(),
                 None => self.model().id_to_token(id).unwrap_or_default(),
             };
-            details.offsets.push(characters.next(span.clone()));
-            details.tokens.push(token);
-            details.words.push(word);
+            token_fields.offsets.push(characters.next(span.clone()));
+            token_fields.tokens.push(token);
+            token_fields.words.push(word);
         }
-        Ok(Encoding::new(ids, type_id, Some(details)))
+        Ok(Encoding::new(ids, type_id, Some(token_fields)))
     }
 
     pub(crate) fn decode_plain(

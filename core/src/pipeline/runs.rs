@@ -12,7 +12,7 @@ use crate::pool::Pool;
 use crate::special_tokens::Selection;
 use crate::{Normalization, Request};
 
-use crate::components::added::Stretches;
+use crate::components::added::EachRun;
 use crate::components::normalize::Normalizer;
 use crate::components::spec::PrependScheme;
 use crate::components::split::Plan;
@@ -85,7 +85,7 @@ impl Pipeline {
         }
         if self.is_fast() {
             let from = ids.len();
-            let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
+            let search = |run: &Cow<'_, str>, found: EachRun<'_>| match self.normalizer() {
                 // Without a normalizer, tokens are already located.
                 None => found(0..run.len(), None),
                 Some(_) => self.added().each_normalized(run, found),
@@ -108,7 +108,7 @@ impl Pipeline {
     ) -> Result<()> {
         if let Some(direct) = self.direct() {
             let form = direct.normalization();
-            return direct.encode_stretches(|encode| {
+            return direct.encode_runs(|encode| {
                 work(&mut |run, ids| encode(&form.apply(&prompt.text()[run])?, ids))
             });
         }

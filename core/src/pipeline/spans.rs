@@ -10,12 +10,12 @@ use crate::polling::poll;
 use crate::special_tokens::Selection;
 
 use crate::components::bytes::byte_of;
-use crate::components::offsets::Aligned;
+use crate::components::offsets::AlignedText;
 use crate::components::split::Plan;
 use crate::error::Result;
 use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::segments::Prompt;
-use crate::pipeline::tokens::Pieces;
+use crate::pipeline::tokens::PieceTracer;
 
 impl Pipeline {
     /// Returns the ids of a text and, for each id, its bytes in the text, widened to whole
@@ -36,7 +36,7 @@ impl Pipeline {
             return tokenizer.ids_and_spans(text);
         }
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
-        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+        let mut pieces = PieceTracer(|piece: &AlignedText, added: Option<u32>| {
             tokenizer.each_span(piece, added, |id, (start, end)| {
                 push(&mut ids, id)?;
                 push(&mut spans, start..end)

@@ -9,12 +9,12 @@ use crate::request::Disallowed;
 use crate::special_tokens::Selection;
 use crate::{Request, SpecialTokens};
 
-use crate::components::offsets::Aligned;
+use crate::components::offsets::AlignedText;
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::independent::quiet_place;
 use crate::pipeline::segments::{Originals, Prompt};
-use crate::pipeline::tokens::Pieces;
+use crate::pipeline::tokens::PieceTracer;
 use crate::pipeline::trusted::{Item, align_characters};
 
 impl Pipeline {
@@ -37,11 +37,11 @@ impl Pipeline {
             let (normal, alignment) = direct.normalization().align(text)?;
             return Ok((normal, Box::new(move |span| alignment.original(span))));
         }
-        let mut form = Aligned::original(text, 0..text.len())?;
+        let mut form = AlignedText::original(text, 0..text.len())?;
         if let Some(normalizer) = self.normalizer() {
             align_characters(normalizer, &mut form)?;
         }
-        let Aligned { text, origins, .. } = form;
+        let AlignedText { text, origins, .. } = form;
         Ok((text.into(), Box::new(move |span| origins[span.start].0..origins[span.end - 1].1)))
     }
 
@@ -73,7 +73,7 @@ impl Pipeline {
             }
             return Ok(found);
         }
-        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+        let mut pieces = PieceTracer(|piece: &AlignedText, added: Option<u32>| {
             let (start, end) = piece.origin(0..piece.text.len());
             added.map_or(Ok(()), |id| note(id, start..end))
         });

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::char_boundary::floor;
 use crate::error::Result;
 use crate::fixed::Fixed;
-use crate::normalize::{Alignment, Normalization, starts_stretch};
+use crate::normalize::{Alignment, Normalization, is_boundary_before};
 use crate::pipeline::assembly::Pipeline;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -77,14 +77,14 @@ impl<'a> Stable<'a> {
 pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
     match normalization {
         Normalization::None => text.len(),
-        _ => last_stretch(text),
+        _ => last_boundary(text),
     }
 }
 
 /// Returns the last position before which a text can be cut so that both parts normalize
 /// independently, whatever text follows.
-pub(crate) fn last_stretch(text: &str) -> usize {
-    let start = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
+pub(crate) fn last_boundary(text: &str) -> usize {
+    let start = text.char_indices().rev().find(|&(_, c)| is_boundary_before(c));
     start.map_or(0, |(at, _)| at)
 }
 
@@ -100,13 +100,13 @@ pub(crate) fn last_cut(
     start: usize,
     open: usize,
 ) -> Option<usize> {
-    let stretch = &text[start..open.max(start)];
+    let run = &text[start..open.max(start)];
     let mut back = 64;
     loop {
-        let from = floor(stretch, stretch.len().saturating_sub(back));
+        let from = floor(run, run.len().saturating_sub(back));
         let mut found = None;
         let mut near = from.max(1);
-        while let Some(cut) = pipeline.beginning_cut(stretch, near) {
+        while let Some(cut) = pipeline.beginning_cut(run, near) {
             found = Some(start + cut);
             near = cut + 1;
         }

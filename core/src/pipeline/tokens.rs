@@ -6,9 +6,9 @@ use crate::memory::ask_for;
 use crate::offsets::CharacterSpans;
 use crate::polling::poll;
 
-use crate::components::encoding::{Details, Encoding};
+use crate::components::encoding::{Encoding, TokenFields};
 use crate::components::normalize::Normalizer;
-use crate::components::offsets::{Aligned, WORK, joined};
+use crate::components::offsets::{AlignedText, WORK, joined};
 use crate::components::spec;
 use crate::components::split::PreTokenizer;
 use crate::error::Result;
@@ -20,21 +20,21 @@ use crate::pipeline::walk::{Form, Tracer};
 pub(crate) struct Traced;
 
 impl Form for Traced {
-    type Text<'a> = Aligned;
+    type Text<'a> = AlignedText;
 
-    fn part(text: &str, range: Range<usize>) -> Result<Aligned> {
-        Aligned::original(text, range)
+    fn part(text: &str, range: Range<usize>) -> Result<AlignedText> {
+        AlignedText::original(text, range)
     }
 
-    fn slice(text: &Aligned, range: Range<usize>) -> Result<Aligned> {
+    fn slice(text: &AlignedText, range: Range<usize>) -> Result<AlignedText> {
         text.slice(range)
     }
 
-    fn as_str(text: &Aligned) -> &str {
+    fn as_str(text: &AlignedText) -> &str {
         &text.text
     }
 
-    fn normalize(text: &mut Aligned, normalizer: &Normalizer) -> Result<()> {
+    fn normalize(text: &mut AlignedText, normalizer: &Normalizer) -> Result<()> {
         normalizer.align(text)?;
         text.begin_here();
         Ok(())
@@ -42,16 +42,16 @@ impl Form for Traced {
 }
 
 /// Calls a function with each nonempty piece, and with its id if it is an added token.
-pub(crate) struct Pieces<F>(pub(crate) F);
+pub(crate) struct PieceTracer<F>(pub(crate) F);
 
-impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
+impl<F: FnMut(&AlignedText, Option<u32>) -> Result<()>> Tracer for PieceTracer<F> {
     type Form = Traced;
 
-    fn added(&mut self, text: &Aligned, id: u32) -> Result<()> {
+    fn added(&mut self, text: &AlignedText, id: u32) -> Result<()> {
         if text.text.is_empty() { Ok(()) } else { self.0(text, Some(id)) }
     }
 
-    fn stretch(&mut self, pipeline: &Pipeline, text: Aligned, start: Option<usize>) -> Result<()> {
+    fn run(&mut self, pipeline: &Pipeline, text: AlignedText, start: Option<usize>) -> Result<()> {
         let pieces = pipeline.split().steps().split(vec![text], start.is_some())?;
         let mut pieces = pieces.iter().filter(|piece| !piece.text.is_empty());
         pieces.try_for_each(|piece| self.0(piece, None))
@@ -67,8 +67,8 @@ pub(crate) fn reserve_details(text: &str) -> Result<()> {
     ask_for(text.len().saturating_mul(MEMORY))
 }
 
-/// A token: id, text, and range of source bytes.
-pub type Token = (u32, String, (usize, usize));
+/// A token: its id, its text, and the range of bytes it comes from.
+pub type ModelToken = (u32, String, (usize, usize));
 
 impl Pipeline {
     /// Encodes a sequence, or one of its words: then all tokens get the word index `word`.
@@ -83,29 +83,29 @@ impl Pipeline {
             return self.encode_plain(direct, text, type_id, word);
         }
         let mut characters = CharacterSpans::new(text);
-        let (mut ids, mut details, mut index) = (Vec::new(), Details::default(), 0);
+        let (mut ids, mut token_fields, mut index) = (Vec::new(), TokenFields::default(), 0);
         self.walk(
             text,
-            &mut Pieces(|piece: &Aligned, added| {
+            &mut PieceTracer(|piece: &AlignedText, added| {
                 self.each_token(piece, added, |token, (start, end)| {
                     ids.push(token.id);
-                    details.tokens.push(self.token_text(&token, &piece.text)?);
-                    details.offsets.push(characters.next(start..end));
-                    details.words.push(word.or(Some(index)));
+                    token_fields.tokens.push(self.token_text(&token, &piece.text)?);
+                    token_fields.offsets.push(characters.next(start..end));
+                    token_fields.words.push(word.or(Some(index)));
                     Ok(())
                 })?;
                 index += 1;
                 Ok(())
             }),
         )?;
-        Ok(Encoding::new(ids, type_id, Some(details)))
+        Ok(Encoding::new(ids, type_id, Some(token_fields)))
     }
 
     /// Calls `found` with the id of each token of a piece and its bytes in the original, until
     /// `found` fails.
     pub(crate) fn each_span(
         &self,
-        piece: &Aligned,
+        piece: &AlignedText,
         added: Option<u32>,
         mut found: impl FnMut(u32, (usize, usize)) -> Result<()>,
     ) -> Result<()> {
@@ -115,16 +115,16 @@ impl Pipeline {
     /// [`Pipeline::each_span`], with whole tokens.
     fn each_token(
         &self,
-        piece: &Aligned,
+        piece: &AlignedText,
         added: Option<u32>,
-        mut found: impl FnMut(models::Token, (usize, usize)) -> Result<()>,
+        mut found: impl FnMut(models::FoundToken, (usize, usize)) -> Result<()>,
     ) -> Result<()> {
         if let Some(id) = added {
             let span = 0..piece.text.len();
             let origin = piece.origin(span.clone());
-            return found(models::Token { id, span, shows_piece: true }, origin);
+            return found(models::FoundToken { id, span, shows_piece: true }, origin);
         }
-        let take = &mut |token: models::Token| {
+        let take = &mut |token: models::FoundToken| {
             poll(WORK)?;
             if token.span.is_empty() {
                 let origin = piece.empty_origin(token.span.start);
@@ -138,7 +138,7 @@ impl Pipeline {
         self.model().encode_piece(&piece.text, None, take).map(drop)
     }
 
-    fn token_text(&self, token: &models::Token, piece: &str) -> Result<String> {
+    fn token_text(&self, token: &models::FoundToken, piece: &str) -> Result<String> {
         match token.shows_piece {
             true => joined(&piece[token.span.clone()], ""),
             false => Ok(self.model().id_to_token(token.id).unwrap_or_default()),
@@ -148,7 +148,7 @@ impl Pipeline {
     /// Runs only the model on a text. Returns each token with its byte range in the text.
     ///
     /// Characters without a token are dropped, as in `tokenizers`.
-    pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
+    pub fn tokenize(&self, text: &str) -> Result<Vec<ModelToken>> {
         let mut tokens = Vec::new();
         self.model().encode_piece(text, None, &mut |token| {
             let span = (token.span.start, token.span.end);
@@ -167,8 +167,8 @@ pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<PlacedP
     let pre_tokenizer = PreTokenizer::new(Some(spec))?;
     let mut characters = CharacterSpans::new(text);
     let pieces =
-        pre_tokenizer.split(vec![Aligned::original(text, 0..text.len())?], true)?.into_iter();
-    let place = |piece: Aligned| {
+        pre_tokenizer.split(vec![AlignedText::original(text, 0..text.len())?], true)?.into_iter();
+    let place = |piece: AlignedText| {
         let (start, end) = piece.origin(0..piece.text.len());
         (piece.text, characters.next(start..end))
     };

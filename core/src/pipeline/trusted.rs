@@ -11,14 +11,14 @@ use crate::fixed::{Fixed, FixedIds};
 use crate::memory::{push, reserve};
 use crate::special_tokens::Selection;
 
-use crate::components::added::{AddedToken, Found, Stretches};
+use crate::components::added::{AddedToken, EachRun, Found};
 use crate::components::normalize::Normalizer;
-use crate::components::offsets::Aligned;
+use crate::components::offsets::AlignedText;
 use crate::components::spec::PreTokenizer;
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::segments::Prompt;
-use crate::pipeline::tokens::{Pieces, reserve_details};
+use crate::pipeline::tokens::{PieceTracer, reserve_details};
 
 /// A part of a text to search, or a fixed position.
 pub(crate) enum Item<'a> {
@@ -26,8 +26,8 @@ pub(crate) enum Item<'a> {
     Fixed(&'a Fixed),
 }
 
-/// A token, and the segment that it comes from.
-pub(crate) type Token = (Fixed, usize);
+/// A token and its segment.
+pub(crate) type PlacedToken = (Fixed, usize);
 
 impl Pipeline {
     /// Finds the added tokens that do not depend on normalization.
@@ -36,8 +36,8 @@ impl Pipeline {
         text: &str,
         items: &[(Item<'_>, usize)],
         permits: impl Fn(&AddedToken, &Selection) -> bool,
-    ) -> Result<Vec<Token>> {
-        let mut tokens: Vec<Token> = Vec::new();
+    ) -> Result<Vec<PlacedToken>> {
+        let mut tokens: Vec<PlacedToken> = Vec::new();
         let mut state = Found::default();
         let given = items.iter().enumerate().filter_map(|(index, (item, _))| match item {
             Item::Fixed(Fixed { start, ids: FixedIds::Given(_), .. }) => Some((index, *start)),
@@ -87,7 +87,7 @@ impl Pipeline {
         text: &str,
         items: &[(Item<'_>, usize)],
         permits: impl Fn(&AddedToken, &Selection) -> bool,
-        tokens: &mut Vec<Token>,
+        tokens: &mut Vec<PlacedToken>,
     ) -> Result<()> {
         let mut found = Vec::new();
         let mut parts = items.iter().peekable();
@@ -97,7 +97,7 @@ impl Pipeline {
                 Some((fixed, _)) => (fixed.start, fixed.end),
                 None => (text.len(), text.len()),
             };
-            let stretch = text.get(start..end).unwrap_or("");
+            let run = text.get(start..end).unwrap_or("");
             let mut state = Found::default();
             while let Some((item, segment)) = parts.peek() {
                 let first = match item {
@@ -117,7 +117,7 @@ impl Pipeline {
                             found.push((special(range, id), *segment));
                             Ok(())
                         };
-                        self.added().find_in(true, stretch, within, &mut state, permits, found)?;
+                        self.added().find_in(true, run, within, &mut state, permits, found)?;
                     }
                     if part.end > end {
                         break;
@@ -144,7 +144,7 @@ impl Pipeline {
     /// Returns the parts of a normalized run that come from one trusted segment, with the tokens it
     /// allows.
     fn trusted_parts<'a>(
-        text: &'a Aligned,
+        text: &'a AlignedText,
         run: Range<usize>,
         prompt: &'a Prompt,
     ) -> impl Iterator<Item = (Range<usize>, &'a Selection)> {
@@ -188,7 +188,7 @@ impl Pipeline {
         &self,
         prompt: &Prompt,
         base: usize,
-        piece: &Aligned,
+        piece: &AlignedText,
         mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let place = |(start, end): (usize, usize)| base + start..base + end;
@@ -219,9 +219,9 @@ impl Pipeline {
         made.into_iter().try_for_each(|(id, span)| found(id, span))
     }
 
-    /// Whether the start of a normalized text has offset 0 in `tokenizers`, if Metaspace depends on
-    /// it.
-    fn begins_text(&self, text: &Aligned) -> Result<bool> {
+    /// Whether the normalized start of a text has offset 0 in `tokenizers`, if Metaspace asks for
+    /// that.
+    fn begins_text(&self, text: &AlignedText) -> Result<bool> {
         let asks = self.split().spec().is_some_and(PreTokenizer::marks_beginning);
         let Some(normalizer) = self.normalizer().filter(|_| asks) else { return Ok(true) };
         let mut text = text.clone();
@@ -242,7 +242,7 @@ impl Pipeline {
         reserve_details(text)?;
         self.begin(text);
         let control = self.control()?;
-        let search = |text: &Aligned, found: Stretches<'_>| {
+        let search = |text: &AlignedText, found: EachRun<'_>| {
             // Without a normalizer, these tokens are already located.
             let parts = Self::trusted_parts(text, run.clone(), prompt);
             let parts = parts.filter(|_| self.normalizer().is_some());
@@ -254,7 +254,7 @@ impl Pipeline {
             });
             self.added().each_normalized_in(&text.text, parts, found)
         };
-        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+        let mut pieces = PieceTracer(|piece: &AlignedText, added: Option<u32>| {
             let mut take = |id, span| {
                 push(ids, id)?;
                 push(spans, span)
@@ -265,14 +265,14 @@ impl Pipeline {
             }
             self.each_span(piece, added, |id, (start, end)| take(id, base + start..base + end))
         });
-        let text = Aligned::original(text, 0..text.len())?;
+        let text = AlignedText::original(text, 0..text.len())?;
         let is_first = is_first && self.begins_text(&text)?;
-        self.walk_run(Aligned { is_whole: true, ..text }, is_first, search, &mut pieces)
+        self.walk_run(AlignedText { is_whole: true, ..text }, is_first, search, &mut pieces)
     }
 }
 
 /// Applies only the parts of a normalizer that replace characters.
-pub(crate) fn align_characters(normalizer: &Normalizer, text: &mut Aligned) -> Result<()> {
+pub(crate) fn align_characters(normalizer: &Normalizer, text: &mut AlignedText) -> Result<()> {
     match normalizer {
         Normalizer::Replace(..)
         | Normalizer::Prepend(_)

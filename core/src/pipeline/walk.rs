@@ -1,7 +1,7 @@
 //! The walk over a text: added tokens, normalizer, added tokens, pre-tokenizer, model.
 //!
-//! There is one walk, whose results go to a [`Tracer`]: only ids, for a list of ids, or pieces with
-//! the origin of each byte ([`Pieces`](crate::pipeline::tokens::Pieces)).
+//! There is one walk, whose results go to a [`Tracer`]: ids alone, for a list of them, or pieces
+//! with the origin of each byte ([`PieceTracer`](crate::pipeline::tokens::PieceTracer)).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,12 +9,12 @@ use std::ops::Range;
 use crate::ablation::Mechanism;
 use crate::memory::push;
 
-use crate::components::added::Stretches;
+use crate::components::added::EachRun;
 use crate::components::normalize::Normalizer;
 use crate::components::spec::{Metaspace, PrependScheme};
 use crate::components::split::Plan;
 use crate::error::Result;
-use crate::models::Place;
+use crate::models::RunPosition;
 use crate::pipeline::assembly::Pipeline;
 
 /// Form of the text that a walk passes from step to step.
@@ -70,9 +70,9 @@ pub(crate) trait Tracer {
     /// Receives an added token.
     fn added(&mut self, text: &Text<'_, Self>, id: u32) -> Result<()>;
 
-    /// Receives text for the pre-tokenizer and the model. `start` is its position in the first run
-    /// of the text; `None` in later runs.
-    fn stretch(
+    /// Takes a run for the pre-tokenizer and the model. `start` is its position in the run that
+    /// begins a text; `None` in other runs.
+    fn run(
         &mut self,
         pipeline: &Pipeline,
         text: Text<'_, Self>,
@@ -120,7 +120,7 @@ impl Pipeline {
             match id {
                 Some(id) => tracer.added(&part, id),
                 None => {
-                    let search = |run: &Text<'_, T>, found: Stretches<'_>| {
+                    let search = |run: &Text<'_, T>, found: EachRun<'_>| {
                         self.added().each_normalized(T::Form::as_str(run), found)
                     };
                     self.walk_run(part, is_first, search, tracer)
@@ -136,7 +136,7 @@ impl Pipeline {
         &self,
         mut run: Text<'a, T>,
         is_first: bool,
-        search: impl FnOnce(&Text<'a, T>, Stretches<'_>) -> Result<()>,
+        search: impl FnOnce(&Text<'a, T>, EachRun<'_>) -> Result<()>,
         tracer: &mut T,
     ) -> Result<()> {
         if tracer.shortcut(self, &run)? {
@@ -146,14 +146,14 @@ impl Pipeline {
             T::Form::normalize(&mut run, normalizer)?;
         }
         if !self.added().has_normalized() {
-            return tracer.stretch(self, run, is_first.then_some(0));
+            return tracer.run(self, run, is_first.then_some(0));
         }
         search(&run, &mut |range, id| {
             let start = is_first.then_some(range.start);
             let part = T::Form::slice(&run, range)?;
             match id {
                 Some(id) => tracer.added(&part, id),
-                None => tracer.stretch(self, part, start),
+                None => tracer.run(self, part, start),
             }
         })
     }
@@ -174,19 +174,14 @@ impl Tracer for Vec<u32> {
         push(self, id)
     }
 
-    fn stretch(
-        &mut self,
-        pipeline: &Pipeline,
-        text: Cow<'_, str>,
-        start: Option<usize>,
-    ) -> Result<()> {
+    fn run(&mut self, pipeline: &Pipeline, text: Cow<'_, str>, start: Option<usize>) -> Result<()> {
         let (model, split) = (pipeline.model(), pipeline.split());
-        let place = match start {
-            _ if pipeline.chunks().is_some() => Place::Chunk,
-            Some(0) => Place::First,
-            _ => Place::Later,
+        let position = match start {
+            _ if pipeline.chunks().is_some() => RunPosition::Chunk,
+            Some(0) => RunPosition::First,
+            _ => RunPosition::Later,
         };
-        model.encode_stretch(&text, place, split, self)
+        model.encode_normalized(&text, position, split, self)
     }
 
     fn shortcut(&mut self, pipeline: &Pipeline, text: &Cow<'_, str>) -> Result<bool> {

@@ -87,7 +87,7 @@ struct Block<'a> {
 }
 
 /// Pieces of a window.
-struct Pieces {
+struct WindowPieces {
     /// Starts of all pieces except the first.
     starts: u64,
     /// True if the scanner has to cut the last piece.
@@ -166,7 +166,7 @@ impl Masks {
 
 impl Block<'_> {
     #[inline(always)]
-    fn pieces<F: Family, W: Window>(&self, window: &W) -> Pieces {
+    fn pieces<F: Family, W: Window>(&self, window: &W) -> WindowPieces {
         let rules = &F::RULES;
         let masks = Masks::of(rules, window);
         let Masks { valid, continuation, number, han, tail, .. } = masks;
@@ -229,7 +229,7 @@ impl Block<'_> {
         if hard != 0 {
             starts &= (hard & hard.wrapping_neg()) - 1;
         }
-        Pieces { starts, is_hard: hard != 0 }
+        WindowPieces { starts, is_hard: hard != 0 }
     }
 
     /// Finds the positions at which whitespace is cut.

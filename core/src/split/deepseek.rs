@@ -22,7 +22,7 @@ enum CharacterKind {
 
 /// A run that the first two splits produce: all Chinese and Japanese, or without any.
 #[derive(Clone, Copy)]
-struct Stretch<'a> {
+struct Run<'a> {
     bytes: &'a [u8],
     is_cjk: bool,
 }
@@ -33,26 +33,26 @@ pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     if class & NUMBER != 0 {
         return digits(bytes, start);
     }
-    let stretch = Stretch { bytes, is_cjk: is_cjk(&bytes[start..]) };
+    let run = Run { bytes, is_cjk: is_cjk(&bytes[start..]) };
     let next = start + width;
-    let following = stretch.kind(next).map(|(kind, _)| kind);
-    match (stretch.kind_of(class, start), following) {
+    let following = run.kind(next).map(|(kind, _)| kind);
+    match (run.kind_of(class, start), following) {
         (CharacterKind::Word, _)
         | (CharacterKind::Space | CharacterKind::Other, Some(CharacterKind::Word)) => {
-            stretch.skip(next, CharacterKind::Word)
+            run.skip(next, CharacterKind::Word)
         }
         (CharacterKind::Punctuation, _) => {
             let letters = bytes[next..].iter().take_while(|byte| byte.is_ascii_alphabetic());
             match letters.count() {
                 letters @ 1.. if width == 1 => next + letters,
-                _ => stretch.punctuation(next),
+                _ => run.punctuation(next),
             }
         }
         (CharacterKind::Space, Some(CharacterKind::Punctuation)) if bytes[start] == b' ' => {
-            stretch.punctuation(next)
+            run.punctuation(next)
         }
-        (CharacterKind::Space | CharacterKind::Newline, _) => stretch.whitespace(start),
-        (CharacterKind::Other, _) => stretch.others(next),
+        (CharacterKind::Space | CharacterKind::Newline, _) => run.whitespace(start),
+        (CharacterKind::Other, _) => run.others(next),
     }
 }
 
@@ -81,7 +81,7 @@ fn is_cjk(bytes: &[u8]) -> bool {
     )
 }
 
-impl Stretch<'_> {
+impl Run<'_> {
     /// Returns the kind and the width of the character at `at`; `None` at the end of the run.
     #[inline]
     fn kind(&self, at: usize) -> Option<(CharacterKind, usize)> {

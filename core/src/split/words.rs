@@ -84,7 +84,7 @@ impl<'a> Words<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Before {
     /// 1 if a word may begin or end at the start of the window.
-    border: u64,
+    boundary: u64,
     /// 1 after dropped whitespace, and at the beginning of the text.
     dropped: u64,
     /// 1 after whitespace or printable ASCII.
@@ -94,7 +94,7 @@ struct Before {
 }
 
 impl Before {
-    const START: Self = Self { border: 1, dropped: 1, plain: 1, space: 0 };
+    const START: Self = Self { boundary: 1, dropped: 1, plain: 1, space: 0 };
 }
 
 struct Fill<'a, 'b> {
@@ -124,7 +124,7 @@ impl Kernel for Fill<'_, '_> {
             let window = classifier.bytes(text, at);
             let length = whole(words.text, at);
             let window = Span { window, text: words.text, at, length };
-            let cut = window.borders(&rules, permits, &mut before);
+            let cut = window.boundaries(&rules, permits, &mut before);
             write(cut.starts, at, &mut batch[started..], |piece| &mut piece.start);
             started += cut.starts.count_ones() as usize;
             write(cut.ends, at, &mut batch[ended..], |piece| &mut piece.end);
@@ -178,7 +178,7 @@ struct Span<'a, W> {
 
 impl<W: Window> Span<'_, W> {
     #[inline(always)]
-    fn borders(&self, rules: &WordRules, permits: Permits<'_>, before: &mut Before) -> Cut {
+    fn boundaries(&self, rules: &WordRules, permits: Permits<'_>, before: &mut Before) -> Cut {
         let valid = u64::MAX >> (WINDOW - self.length);
         let last = self.length - 1;
         let all_spaces = self.spaces(rules) & valid;
@@ -190,27 +190,27 @@ impl<W: Window> Span<'_, W> {
             true => (spaces & !(all_spaces << 1 | before.space), 0),
             false => (spaces, spaces),
         };
-        let mut borders = first | dropped << 1 | before.border;
+        let mut boundaries = first | dropped << 1 | before.boundary;
         before.space = all_spaces >> last & 1;
-        before.border = dropped >> last & 1;
+        before.boundary = dropped >> last & 1;
         if rules.isolates_punctuation {
             let punctuation = self.punctuation() & valid;
-            borders |= punctuation | punctuation << 1;
-            before.border |= punctuation >> last & 1;
+            boundaries |= punctuation | punctuation << 1;
+            before.boundary |= punctuation >> last & 1;
             let (two, three) = self.wide_punctuation();
             let (two, three) = (two & valid, three & valid);
-            borders |= two | two << 2 | three | three << 3;
-            before.border |= ((two << 1) | (three << 2)) >> last & 1;
+            boundaries |= two | two << 2 | three | three << 3;
+            before.boundary |= ((two << 1) | (three << 2)) >> last & 1;
         }
         if rules.isolates_han {
             let han = han(&self.window) & valid;
-            borders |= han | han << 3;
-            before.border |= (han << 2) >> last & 1;
+            boundaries |= han | han << 3;
+            before.boundary |= (han << 2) >> last & 1;
         }
-        borders &= valid;
+        boundaries &= valid;
         let after_dropped = dropped << 1 | before.dropped;
         before.dropped = dropped >> last & 1;
-        Cut { starts: borders & !dropped, ends: borders & !after_dropped }
+        Cut { starts: boundaries & !dropped, ends: boundaries & !after_dropped }
     }
 
     #[inline(always)]

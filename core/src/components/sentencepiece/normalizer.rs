@@ -15,7 +15,7 @@ use memchr::memchr_iter;
 use crate::components::bytes::{MARK, has_marks};
 use crate::components::charsmap::Charsmap;
 use crate::components::cut_points::Bits;
-use crate::components::offsets::{Aligned, joined, limit};
+use crate::components::offsets::{AlignedText, joined, limit};
 use crate::components::spec::SentencePieceNormalizer as Spec;
 use crate::error::{Error, Result};
 
@@ -132,8 +132,8 @@ impl Normalizer {
         is_plain.then_some(self.add_dummy_prefix)
     }
 
-    /// `Normalizer::border`.
-    pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
+    /// `Normalizer::boundary`.
+    pub(crate) fn boundary(&self, before: char, after: char) -> Option<(char, char)> {
         let marked = |character| if character == ' ' { MARK } else { character };
         self.marks_spaces().map(|_| (marked(before), marked(after)))
     }
@@ -165,7 +165,7 @@ impl Normalizer {
     }
 
     /// Normalizes a text, with SentencePiece's offsets: each byte extends to the start of the next.
-    pub(crate) fn align(&self, text: &mut Aligned, limit: usize) -> Result<()> {
+    pub(crate) fn align(&self, text: &mut AlignedText, limit: usize) -> Result<()> {
         let places = Some(Vec::with_capacity(text.text.len()));
         let mut written = Written { places, limit, mark: self.mark(), ..Written::default() };
         let end = self.write(&text.text, &mut written)?;
@@ -212,7 +212,7 @@ impl Normalizer {
         mut after_space: bool,
         written: &mut Written,
     ) -> Result<()> {
-        self.each_stretch(text, start, |range, rule| match rule {
+        self.each_range(text, start, |range, rule| match rule {
             Some(rule) => self.write_rule(rule, range.start, &mut after_space, written),
             None => self.write_kept(text, range, &mut after_space, written),
         })
@@ -294,7 +294,7 @@ impl Normalizer {
 
     /// Calls `found` with each part of a text from `start`, and its replacement; `None` for a part
     /// that stays unchanged, apart from spaces.
-    fn each_stretch(
+    fn each_range(
         &self,
         text: &str,
         mut start: usize,

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bpe_core::components::Encoding;
-use bpe_core::components::encoding::Details;
+use bpe_core::components::encoding::TokenFields;
 use bpe_core::once::OnceBox;
 use bpe_core::pipeline::{CutOff, Encoded, Pipeline};
 use pyo3::exceptions::PyValueError;
@@ -16,7 +16,7 @@ use crate::errors::OrRaise;
 use crate::gil;
 
 /// An encoding whose missing fields are computed on first use.
-pub enum State {
+pub enum LazyEncoding {
     /// Ids of a text, as in [`Encoded::Ids`].
     Ids {
         ids: Vec<u32>,
@@ -79,13 +79,13 @@ impl Deref for Current<'_> {
 }
 
 impl Current<'_> {
-    pub fn details(&self) -> &Details {
-        static NONE: Details = Details { tokens: vec![], offsets: vec![], words: vec![] };
-        self.details.as_deref().unwrap_or(&NONE)
+    pub fn token_fields(&self) -> &TokenFields {
+        static NONE: TokenFields = TokenFields { tokens: vec![], offsets: vec![], words: vec![] };
+        self.token_fields.as_deref().unwrap_or(&NONE)
     }
 }
 
-impl State {
+impl LazyEncoding {
     /// Creates the state of an encoded input. `length` is the padded length of its batch.
     #[inline]
     pub fn new(
@@ -237,5 +237,5 @@ impl Origin {
 }
 
 fn walks_differ() -> PyErr {
-    PyValueError::new_err("encoding the text again with details gave different ids")
+    PyValueError::new_err("encoding the text again with token_fields gave different ids")
 }
