@@ -56,6 +56,7 @@ __all__ = [
     "parse_rank_lines",
     "parse_ranks",
     "stable_prefix",
+    "whole_characters",
     "token_splits",
     "CountReader",
     "PieceCounts",
@@ -495,6 +496,9 @@ class AuditedIds:
     ) -> list[int]: ...
     def mixed(self, segments: list[Any], role: str) -> list[int]: ...
 
+def whole_characters(
+    data: bytes, is_from_prompt: bool, keeps_surrogates: bool
+) -> tuple[int, int]: ...
 def stable_prefix(
     source: Pipeline,
     text: str,

@@ -68,7 +68,7 @@ mod _core {
         prefix_cache::SharedPrefixCache,
         prompt::{ConversationState, NameCounter, NameFinder, encode_segments, stable_prefix},
         ranks::parse_ranks,
-        stream_pool::{PyStreamPool, StreamStop},
+        stream_pool::{PyStreamPool, StreamStop, whole_characters},
         taint::{cost_of_joining, join_traced},
         template::{collect_segments, copy_plain},
         token_table::PyTokenTable,

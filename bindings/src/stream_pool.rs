@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bpe_core::memory::{prefetch, reserve};
 use bpe_core::stops::Stops;
-use bpe_core::stream_pool::{Found, Options, StreamPool, Text};
+use bpe_core::stream_pool::{self, Found, Options, StreamPool, Text};
 use bpe_core::token_table::TokenTable;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -224,6 +224,18 @@ impl Streams {
         let (text, found) = pool.step(slot, ids, give).or_raise()?;
         Ok((text?, found))
     }
+}
+
+/// Returns the range of the bytes that show the same text whatever bytes follow. See
+/// `bpe_core::stream_pool::whole_characters`.
+#[pyfunction]
+pub fn whole_characters(
+    data: &[u8],
+    is_from_prompt: bool,
+    keeps_surrogates: bool,
+) -> (usize, usize) {
+    let whole = stream_pool::whole_characters(data, is_from_prompt, keeps_surrogates);
+    (whole.start, whole.end)
 }
 
 fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {

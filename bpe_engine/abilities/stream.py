@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Collection, Sequence
 
-from .._core import Pipeline
+from .._core import Pipeline, whole_characters
 from ..common.values import listed
 
 __all__ = ["StreamDecoder"]
@@ -55,7 +54,7 @@ class StreamDecoder:
         self._waiting: list[int] = []
         self._known = 0
         # Bytes of an incomplete character; true if the prompt began the character.
-        self._pending = b""
+        self._pending, self._from_prompt = b"", False
         ids = self._listed(prompt)
         if self._runs is not None:
             parts = self._parts(ids)
@@ -64,7 +63,8 @@ class StreamDecoder:
             self._first = None if any(parts) else []
         elif ids := self._shown(ids):
             self._first = None
-            self._pending = _unfinished(b"".join(self._engine.decode_tokens_bytes(ids)), errors)
+            data = b"".join(self._engine.decode_tokens_bytes(ids))
+            self._pending = data[self._whole(data)[1] :]
         self._from_prompt = bool(self._pending)
 
     def push(self, tokens: int | Sequence[int]) -> str:
@@ -143,50 +143,15 @@ class StreamDecoder:
 
     def _decode(self, data: bytes, final: bool) -> str:
         data = self._pending + data
-        if self._from_prompt:
-            length = _first_character(data, self._errors)
-            if length == 0 and not final:
-                self._pending = data
-                return ""
-            if length <= 0:
-                # The character was already broken in the prompt.
-                data = data[-length:] if length else b""
-        text, consumed = codecs.utf_8_decode(data, self._errors, final)
-        self._pending, self._from_prompt = data[consumed:], False
+        start, end = self._whole(data)
+        # The prompt's character is still incomplete.
+        from_prompt = self._from_prompt and not end
+        if final:
+            end = 0 if from_prompt else len(data)
+        text = data[start:end].decode("utf-8", self._errors)
+        self._pending = b"" if final else data[end:]
+        self._from_prompt = from_prompt and not final
         return text
 
-
-def _unfinished(data: bytes, errors: str) -> bytes:
-    """Returns the incomplete character at the end of `data`, if any."""
-    for length in (3, 2, 1):
-        tail = data[-length:]
-        if len(tail) == length and _first_character(tail, errors) == 0:
-            return tail
-    return b""
-
-
-def _first_character(data: bytes, errors: str) -> int:
-    """Returns the length of the character at the start of `data`: 0 if incomplete, or minus the
-    length of the valid prefix (at least 1) if broken."""
-    if not data:
-        return 0
-    lead = data[0]
-    if lead < 0x80:
-        return 1
-    if not 0xC2 <= lead <= 0xF4:
-        return -1
-    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-    low, high = _SECOND_BYTE.get(lead, (0x80, 0xBF))
-    if lead == 0xED and errors == "surrogatepass":
-        high = 0xBF
-    for place in range(1, length):
-        if place == len(data):
-            return 0
-        if not low <= data[place] <= high:
-            return -place
-        low, high = 0x80, 0xBF
-    return length
-
-
-# Second-byte ranges that exclude overlong forms, surrogates and code points above U+10FFFF.
-_SECOND_BYTE = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}
+    def _whole(self, data: bytes) -> tuple[int, int]:
+        return whole_characters(data, self._from_prompt, self._errors == "surrogatepass")

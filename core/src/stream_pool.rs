@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -129,9 +130,7 @@ impl StreamPool {
             let last = &bytes[bytes.len().saturating_sub(MOST_PENDING)..];
             tail.splice(..0, last.iter().copied());
         }
-        let starts = tail.len().saturating_sub(MOST_PENDING)..tail.len();
-        let start = starts.clone().find(|&at| is_incomplete(&tail[at..])).unwrap_or(starts.end);
-        let pending = tail.split_off(start);
+        let pending = tail.split_off(whole_characters(&tail, false, false).end);
         while self.streams.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);
         }
@@ -258,18 +257,12 @@ impl Stream {
             self.push_text(text);
             return;
         }
-        let mut chunks = bytes.utf8_chunks().peekable();
-        while let Some(chunk) = chunks.next() {
-            if !chunk.valid().is_empty() {
-                self.is_from_prompt = false;
-                self.push_text(chunk.valid());
-            }
-            let invalid = chunk.invalid();
-            if chunks.peek().is_none() && is_incomplete(invalid) {
-                self.pending.extend_from_slice(invalid);
-                return;
-            }
-            if !invalid.is_empty() && !std::mem::take(&mut self.is_from_prompt) {
+        let whole = whole_characters(bytes, self.is_from_prompt, false);
+        self.is_from_prompt &= whole.end == 0;
+        self.pending.extend_from_slice(&bytes[whole.end..]);
+        for chunk in bytes[whole].utf8_chunks() {
+            self.push_text(chunk.valid());
+            if !chunk.invalid().is_empty() {
                 self.push_text(BROKEN);
             }
         }
@@ -335,10 +328,30 @@ impl TokenTable {
     }
 }
 
-/// Returns true if the bytes are a proper prefix of one character.
-pub(crate) fn is_incomplete(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes)
-        .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+/// Returns the range of the bytes that show the same text whatever bytes follow: all but the start
+/// of a character at the end.
+///
+/// With `is_from_prompt`, the bytes begin inside a character that a prompt began; if it is broken, the
+/// range begins after it. With `keeps_surrogates`, a surrogate counts as a character.
+pub fn whole_characters(
+    bytes: &[u8],
+    is_from_prompt: bool,
+    keeps_surrogates: bool,
+) -> Range<usize> {
+    let is_incomplete = |&at: &usize| match bytes[at..] {
+        [0xED, 0xA0..=0xBF] => keeps_surrogates,
+        ref rest => std::str::from_utf8(rest)
+            .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none()),
+    };
+    let last = bytes.len().saturating_sub(MOST_PENDING)..bytes.len();
+    let end = last.clone().find(is_incomplete).unwrap_or(last.end);
+    let broken = match (bytes, bytes.utf8_chunks().next()) {
+        ([0xED, 0xA0..=0xBF, 0x80..=0xBF, ..], _) if keeps_surrogates => 0,
+        ([0xED, 0xA0..=0xBF, _, ..], _) if keeps_surrogates => 2,
+        (_, Some(chunk)) if chunk.valid().is_empty() => chunk.invalid().len(),
+        _ => 0,
+    };
+    if is_from_prompt { broken.min(end)..end } else { 0..end }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::Pipeline;
 pub use crate::components::ByteRuns;
 use crate::error::Result;
 use crate::memory::reserve;
-use crate::stream_pool::is_incomplete;
+use crate::stream_pool::whole_characters;
 
 const BROKEN: &str = "\u{fffd}";
 
@@ -69,8 +69,7 @@ pub fn settled(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
         return Ok(open);
     }
     let (bytes, starts) = pipeline.bytes_after_others(&ids[open..])?;
-    let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
-    let end = if is_incomplete(last) { bytes.len() - last.len() } else { bytes.len() };
+    let end = whole_characters(&bytes, false, false).end;
     Ok(open + starts.partition_point(|&start| start < end))
 }
 
