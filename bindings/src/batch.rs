@@ -64,7 +64,7 @@ pub struct EncodedRows(Stored);
 enum Stored {
     /// Ids of all rows, without padding.
     Flat { ids: Vec<u32>, rows: Vec<FlatRow>, call: Arc<Call>, length: usize },
-    /// Rows with details or from existing rows, and the input of each if there is overflow.
+    /// Rows with token fields or from existing rows, and the input of each if there is overflow.
     Whole { rows: Vec<Encoding>, samples: Vec<usize> },
 }
 
@@ -285,7 +285,7 @@ impl Call {
         in_order(shares.len(), threads, work, |job| gil::run_job(py, total, job), take)
     }
 
-    /// Encodes inputs to padded rows with all fields, details only if `detailed`.
+    /// Encodes inputs to padded rows with all fields, token fields only if `detailed`.
     fn whole(
         &self,
         py: Python<'_>,

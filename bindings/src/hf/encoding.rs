@@ -75,7 +75,7 @@ impl HfEncoding {
         int_cache::repeated(py, runs.len(), runs.runs().map(|(value, times)| (value.into(), times)))
     }
 
-    /// Returns the encoding; details and overflow may be missing.
+    /// Returns the encoding; token fields and overflow may be missing.
     fn encoding(&self) -> PyResult<Current<'_>> {
         match self.changed() {
             Some(changed) => Ok(changed),
@@ -83,7 +83,7 @@ impl HfEncoding {
         }
     }
 
-    /// Returns the encoding with its details; overflow may be missing.
+    /// Returns the encoding with its token fields; overflow may be missing.
     fn detailed(&self, py: Python<'_>) -> PyResult<Current<'_>> {
         match self.changed() {
             Some(changed) => Ok(changed),

@@ -23,18 +23,18 @@ pub enum LazyEncoding {
         /// Whether all other fields have the values of plain text.
         is_plain: bool,
         origin: Origin,
-        /// Encoding of these ids, without details.
+        /// Encoding of these ids, without token fields.
         encoding: OnceBox<Encoding>,
-        /// Encoding with details.
+        /// Encoding with token fields.
         detailed: OnceBox<Encoding>,
     },
-    /// All fields except details; for a whole input, also except overflow.
+    /// All fields except token fields; for a whole input, also except overflow.
     Partial { encoding: Box<Encoding>, source: Source },
     /// All fields.
     Complete(Box<Encoding>),
 }
 
-/// Source of an encoding without details: an input, or a part of its overflow.
+/// Source of an encoding without token fields: an input, or a part of its overflow.
 pub struct Source {
     row: Arc<Row>,
     /// Index into the input's overflow, index into the overflow of that part, and so on.
@@ -55,9 +55,9 @@ struct Row {
     origin: Origin,
     /// Part that truncation cut off, from which to make the overflow.
     cut_off: CutOff,
-    /// Encoding with details but without overflow.
+    /// Encoding with token fields but without overflow.
     detailed: OnceBox<Encoding>,
-    /// Encoding with details and overflow.
+    /// Encoding with token fields and overflow.
     whole: OnceBox<Encoding>,
 }
 
@@ -127,7 +127,7 @@ impl LazyEncoding {
         })
     }
 
-    /// Returns the encoding; details and overflow may be missing.
+    /// Returns the encoding; token fields and overflow may be missing.
     pub fn encoding(&self) -> PyResult<&Encoding> {
         match self {
             Self::Ids { ids, encoding, origin, .. } => encoding.get_or_try_init(|| {
@@ -138,7 +138,7 @@ impl LazyEncoding {
         }
     }
 
-    /// Returns the encoding with its details, and with its overflow if `overflow` is set.
+    /// Returns the encoding with its token fields, and with its overflow if `overflow` is set.
     pub fn detailed(&self, py: Python<'_>, overflow: bool) -> PyResult<&Encoding> {
         let source = match self {
             Self::Ids { ids, origin, detailed, .. } => {
@@ -201,7 +201,7 @@ impl Source {
 }
 
 impl Row {
-    /// Computes the overflow, without details.
+    /// Computes the overflow, without token fields.
     fn overflow(&self, py: Python<'_>) -> PyResult<Vec<Encoding>> {
         let sequences = match &self.cut_off {
             CutOff::Nothing => return Ok(Vec::new()),

@@ -9,7 +9,7 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 use crate::components::encoding::copied;
 use crate::error::Result;
 
-/// Cost of a token or a piece with details, in bytes of text: see [`poll`].
+/// Cost of a token or a piece with token fields, in bytes of text: see [`poll`].
 pub(crate) const WORK: usize = 32;
 
 /// Returns the maximum length of a text of `length` bytes during normalization or decoding. Without

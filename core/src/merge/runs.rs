@@ -28,13 +28,7 @@ pub(super) struct Run {
     outer: u32,
 }
 
-impl Run {
-    pub(super) fn new(part: u32, count: u32) -> Self {
-        Self { part, count, previous: END, next: END, inner: NONE, outer: NONE }
-    }
-}
-
-/// Bytes of ordinary text that take as much time as one merge.
+/// Bytes of ordinary text that take as long as one merge.
 const BYTES_PER_MERGE: usize = 8;
 
 /// End of the list.
@@ -74,14 +68,8 @@ impl Runs {
                 if first.is_known { first.rank } else { table.merged(last.part, first.part) };
             last.next = index;
         }
-        runs.push(Run { previous: index.wrapping_sub(1), ..Run::new(first.part, 1) });
-    }
-
-    /// Starts again with one run.
-    pub(super) fn push(&mut self, run: Run) -> Result<()> {
-        self.clear(1)?;
-        self.runs.push(run);
-        Ok(())
+        let (part, previous) = (first.part, index.wrapping_sub(1));
+        runs.push(Run { part, count: 1, previous, next: END, inner: NONE, outer: NONE });
     }
 
     /// Merges the added parts; at least one part has been added.

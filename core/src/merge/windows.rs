@@ -10,38 +10,15 @@
 
 use super::initial::first_parts;
 use super::merge_by_rule;
-use super::runs::{Run, Runs};
+use super::runs::Runs;
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::polling::poll;
 use crate::rule::is_valid_pair;
-use crate::vocabulary::{NONE, Pairs, Vocabulary, three_byte_char};
+use crate::vocabulary::Vocabulary;
 
-/// The number of bytes merged at once while windows meet in valid pairs.
-const WINDOW: usize = 512;
-
-pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
-    let pairs = vocabulary.pairs()?;
-    let Some(run) = single_run(pairs, piece) else {
-        return merge_windows(vocabulary, piece, WINDOW, out);
-    };
-    let mut runs = Runs::default();
-    runs.push(run)?;
-    runs.merge_all(pairs)?;
-    runs.append_all(out)
-}
-
-/// Returns the piece as one run if it is one repeated character that stays one part in any context.
-fn single_run(pairs: &Pairs, piece: &[u8]) -> Option<Run> {
-    let (part, width) = match three_byte_char(piece) {
-        Some(code_point) => (pairs.character(code_point), 3),
-        None => (pairs.byte(piece[0]), 1),
-    };
-    let repeats =
-        piece.len().is_multiple_of(width) && piece[width..] == piece[..piece.len() - width];
-    let count = u32::try_from(piece.len() / width).ok()?;
-    (part != NONE && repeats).then_some(Run::new(part, count))
-}
+/// The number of bytes merged at once, while windows meet in valid pairs.
+pub(super) const WINDOW: usize = 512;
 
 /// Merges in windows, the first of `window` bytes.
 pub(super) fn merge_windows(

@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::memory::reserve;
 use crate::polling::poll;
 use crate::pool::Pool;
 
@@ -37,8 +36,6 @@ struct Runs {
     mark: u32,
     /// Ids of short runs, by length.
     short: Vec<Vec<u32>>,
-    /// Ids of pieces of marks by length, if their scores are equal.
-    equal: Option<Vec<Option<u32>>>,
 }
 
 /// A piece of several characters, and its id.
@@ -134,7 +131,7 @@ impl Core {
             // Pieces begin at character boundaries.
             match text.get(at..).and_then(|rest| pieces.user_defined.longest(rest)) {
                 Some((length, id)) => {
-                    self.append_stretch(pieces, &text[start..at], ids)?;
+                    self.append_run(pieces, &text[start..at], ids)?;
                     ids.push(id);
                     at += length;
                     start = at;
@@ -142,7 +139,7 @@ impl Core {
                 None => at += 1,
             }
         }
-        self.append_stretch(pieces, &text[start..], ids)
+        self.append_run(pieces, &text[start..], ids)
     }
 
     /// Calls `found` with the id and the bytes of each piece of a text; [`UNKNOWN`] for characters
@@ -175,12 +172,7 @@ impl Core {
         Ok(())
     }
 
-    fn append_stretch(
-        &self,
-        pieces: &SentencePieces,
-        text: &str,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
+    fn append_run(&self, pieces: &SentencePieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         self.append_swapped(pieces, &swapped(text)?, ids)
     }
 
@@ -198,7 +190,7 @@ impl Core {
 
     /// Merges adjacent marks among the ids from index `from`. Returns true.
     fn merge_runs(&self, pieces: &SentencePieces, from: usize, ids: &mut Vec<u32>) -> Result<bool> {
-        let Some(runs @ Runs { mark, short, .. }) = &self.runs else { return Ok(true) };
+        let Some(Runs { mark, short }) = &self.runs else { return Ok(true) };
         if !ids[from..].windows(2).any(|pair| pair == [*mark; 2]) {
             return Ok(true);
         }
@@ -207,7 +199,7 @@ impl Core {
             match short.get(run.len()) {
                 _ if run[0] != *mark => ids.extend_from_slice(run),
                 Some(made) => ids.extend_from_slice(made),
-                None => runs.append_long(pieces, run.len(), ids)?,
+                None => ids.extend(run_ids(pieces, run.len())?),
             }
         }
         Ok(true)
@@ -218,56 +210,8 @@ impl Runs {
     fn new(pieces: &SentencePieces) -> Result<Option<Self>> {
         let Some(mark) = pieces.vocab.id(MARK.encode_utf8(&mut [0; 4])) else { return Ok(None) };
         let short = (0..SHORT).map(|length| run_ids(pieces, length)).collect::<Result<_>>()?;
-        Ok(Some(Self { mark, short, equal: equal_runs(pieces)? }))
+        Ok(Some(Self { mark, short }))
     }
-
-    /// Appends the ids of a run of `length` marks.
-    fn append_long(
-        &self,
-        pieces: &SentencePieces,
-        length: usize,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let Some(equal) = &self.equal else {
-            ids.extend_from_slice(&run_ids(pieces, length)?);
-            return Ok(());
-        };
-        // With equal scores the leftmost pair merges first, so all marks after it are single.
-        let id = |length: usize| equal.get(length).copied().flatten();
-        let mut made: Vec<usize> = Vec::new();
-        poll(length)?;
-        for _ in 0..length {
-            let mut last = 1;
-            while let Some(before) = made.pop_if(|before| id(*before + last).is_some()) {
-                last += before;
-            }
-            made.push(last);
-        }
-        ids.extend(made.into_iter().filter_map(id));
-        Ok(())
-    }
-}
-
-/// Returns the ids of pieces of marks by length, if all pieces of several marks have one score.
-fn equal_runs(pieces: &SentencePieces) -> Result<Option<Vec<Option<u32>>>> {
-    let (mut ids, mut orders) = (Vec::new(), Vec::new());
-    for (text, id) in pieces.vocab.iter() {
-        if pieces.kind(id) != PieceKind::Normal || !text.chars().all(|character| character == MARK)
-        {
-            continue;
-        }
-        let length = text.len() / MARK.len_utf8();
-        if length >= ids.len() {
-            let more = length + 1 - ids.len();
-            reserve(&mut ids, more)?;
-            ids.resize(length + 1, None);
-        }
-        ids[length] = Some(id);
-        if length > 1 {
-            orders.push(pieces.order_of(id));
-        }
-    }
-    Ok(orders.windows(2).all(|pair| pair[0] == pair[1]).then_some(ids))
 }
 
 /// Returns the ids of a run of `length` marks.

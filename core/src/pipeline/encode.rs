@@ -26,7 +26,7 @@ pub enum Encoded {
         /// Whether all fields are the same as without a post-processor.
         is_plain: bool,
     },
-    /// An encoding without details and overflow.
+    /// An encoding without token fields and overflow.
     Partial {
         /// The encoding.
         encoding: Box<Encoding>,
