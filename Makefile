@@ -95,9 +95,9 @@ check-wheels:  ## check dist/, and install it in clean Debian roots (needs root;
 	release/roots.sh $(ROOTS)
 	$(PYTHON) release/check.py --roots $(ROOTS) $(if $(SUITE),--suite) $(if $(RELEASE),--release)
 
-check-targets:  ## check the types of both languages for other systems (needs root)
+check-targets:  ## check the types of both languages for other systems (needs root; TEST=1 tests the engine on Arm)
 	for platform in win32 darwin; do $(PYTHON) -m mypy --platform $$platform || exit 1; done
-	release/targets.sh $(ROOTS)
+	release/targets.sh $(ROOTS) $(if $(TEST),test)
 
 check-crates:  ## pack the crates, run their examples, build their pages (VERIFY=1 builds what is packed)
 	cargo package --workspace --exclude bpe-bindings --allow-dirty $(if $(VERIFY),,--no-verify) $(CARGO_FLAGS)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Checks the types of the Rust crates for Arm, Windows, macOS and WebAssembly (the engine alone), in a
-# root below FOLDER with Debian sid's Rust and the sources of its library. Needs debootstrap and root's
-# rights.
+# root below FOLDER with Debian sid's Rust and the sources of its library. With `test`, also runs the
+# engine's tests for Arm under qemu. Needs debootstrap and root's rights.
 #
-#     release/targets.sh FOLDER
+#     release/targets.sh FOLDER [test]
 
 set -eu
 root=${1:?names no folder}/targets
@@ -23,7 +23,7 @@ dpkg --add-architecture arm64
 apt-get -q update
 apt-get -qy --no-install-recommends install cargo rustc rust-src gcc libc6-dev \
     libstd-rust-dev-wasm32 libstd-rust-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross \
-    gcc-mingw-w64-x86-64-win32
+    gcc-mingw-w64-x86-64-win32 qemu-user
 INSIDE
     mkdir -p "$root/source"
     touch "$root/.ready"
@@ -32,8 +32,8 @@ export root source
 unshare --mount --pid --fork --mount-proc="$root/proc" sh -eu -c '
     mount --bind "$source" "$root/source"
     mount --bind /dev "$root/dev"
-    exec chroot "$root" env -i PATH=/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 sh -eux -s
-' <<'INSIDE'
+    exec chroot "$root" env -i PATH=/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 sh -eux -c "$(cat)" sh "$@"
+' sh "${2:-}" <<'INSIDE'
 cd /source
 # The library of Rust is built from its sources where Debian has no ready one.
 export CARGO_TARGET_DIR=/root/target RUSTC_BOOTSTRAP=1
@@ -46,4 +46,9 @@ cargo check --locked -p bpe-core --target wasm32-unknown-unknown
 cargo check --locked $both --target aarch64-unknown-linux-gnu
 cargo check --locked $both -Zbuild-std --target x86_64-pc-windows-gnu
 cargo check --locked $both -Zbuild-std --target aarch64-apple-darwin
+[ "$1" = test ] || exit 0
+export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+cargo test --locked -p bpe-core --tests --target aarch64-unknown-linux-gnu
 INSIDE

@@ -10,7 +10,7 @@ use encoding_rs::mem::{convert_latin1_to_utf8, convert_utf16_to_utf8};
 use crate::error::Result;
 use crate::memory::reserve_text;
 use crate::once::OnceBox;
-use crate::tier::{self, Tier};
+use crate::tier::Tier;
 
 /// Text as code points of one, two or four bytes each, possibly with surrogates.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +109,7 @@ fn append_on<U: Unit>(
     match tier.kind() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the tier guarantees the instructions.
-        tier::Instructions::Avx512 if crate::ablation::Mechanism::CodePoints.is_used() => unsafe {
+        crate::tier::Instructions::Avx512 if crate::ablation::Mechanism::CodePoints.is_used() => unsafe {
             x86::append(units, text)
         },
         _ => portable(units, text),

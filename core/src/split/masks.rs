@@ -13,7 +13,7 @@ mod portable;
 mod x86;
 
 use super::{Piece, chars};
-use crate::tier::{self, Tier};
+use crate::tier::Tier;
 
 /// Maximum size of a window in bytes.
 pub(super) const WINDOW: usize = 64;
@@ -77,12 +77,12 @@ impl Tier {
         match self.kind() {
             // SAFETY: the tier guarantees the instructions.
             #[cfg(target_arch = "x86_64")]
-            tier::Instructions::Avx512 => unsafe { x86::run_avx512(kernel) },
+            crate::tier::Instructions::Avx512 => unsafe { x86::run_avx512(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            tier::Instructions::Avx2 => unsafe { x86::run_avx2(kernel) },
+            crate::tier::Instructions::Avx2 => unsafe { x86::run_avx2(kernel) },
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-            tier::Instructions::Neon => kernel.run(neon::Neon),
+            crate::tier::Instructions::Neon => kernel.run(neon::Neon),
             _ => kernel.run(portable::Portable),
         }
     }
