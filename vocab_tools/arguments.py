@@ -46,8 +46,7 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
 def progress_of(
     progress: Callable[[str, int, int], None] | None, step: str
 ) -> Callable[[int, int], None] | None:
-    """Returns the progress function of one step, or None. Raises TypeError for an argument that is no
-    function."""
+    """Returns the progress function of a step, or None; raises TypeError for no function."""
     if progress is None:
         return None
     if not callable(progress):

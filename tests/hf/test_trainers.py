@@ -81,12 +81,12 @@ def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
         assert ours.get_vocab() == theirs.get_vocab(), (text, options)
 
 
-@pytest.mark.parametrize("part", range(rounds(80)))
+@pytest.mark.parametrize("part", range(rounds(72)))
 def test_affixes_are_those_of_tokenizers(part: int) -> None:
     """Words have the affixes themselves, too: then merges make the same token from other parts, and a
     pair occurs again before it is merged."""
     agreed = []
-    for number in range(rounds(40)):
+    for number in range(rounds(44)):
         random = seeded("affixes", part, number)
         letters = random.choice(["#ab", "##a", "a</w>", "abc", "aé日😀"])
         prefix, suffix = random.choice(["##", "##", "#", ""]), random.choice(["", "", "</w>", "a#"])
@@ -109,6 +109,8 @@ def test_affixes_are_those_of_tokenizers(part: int) -> None:
             **({"end_of_word_suffix": suffix} if suffix else {}),
         }
         kind = random.choice(["WordPiece", "BPE"]) if prefix else "BPE"
+        if kind == "BPE" and random.random() < 0.4:
+            options["max_token_length"] = random.randint(1, 8)
         runs = [[*map(model_of, trained(kind, text_of(words), options))] for _ in range(5)]
         agreed.append(all(theirs == runs[0][1] for _, theirs in runs))
         assert not agreed[-1] or runs[0][0] == runs[0][1], (words, options)
@@ -309,8 +311,7 @@ IMPLEMENTATIONS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("BertWordPieceTokenizer", {"wordpieces_prefix": "@@"}, {"wordpieces_prefix": "@@"}),
     ("CharBPETokenizer", {"unicode_normalizer": "nfkc"}, {"vocab_size": 80}),
     ("CharBPETokenizer", {"split_on_whitespace_only": True, "suffix": "@"}, {"suffix": "@"}),
-    ("SentencePieceUnigramTokenizer", {}, {"vocab_size": 120, "unk_token": "<unk>"}),
-    ("SentencePieceUnigramTokenizer", {"add_prefix_space": False}, {"vocab_size": 130}),
+    ("SentencePieceUnigramTokenizer", {"add_prefix_space": False}, {"unk_token": "<unk>"}),
 ]
 
 

@@ -73,11 +73,6 @@ def test_files_are_safe(corpus: Path, tmp_path: Path) -> None:
     assert count.returncode == 1 and "is an input" in count.stderr
 
 
-def test_bad_options(corpus: Path) -> None:
-    done = run("train", corpus, "-o", "-", "--vocab-size", 300, "--max-memory", "tiny")
-    assert done.returncode == 2 and "is not a size of 1M or more" in done.stderr
-
-
 def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     text = corpus.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -187,8 +187,8 @@ def test_a_trained_tokenizer_is_a_pipeline_for_the_next(
         (["--model", "bpe", "--pattern", "gpt2"], "--pattern is an option of byte-level BPE"),
         (["--model", "bpe", "--like", "nothing"], "like is 'nothing'; give a folder"),
         (["--character-coverage", "0.9"], "--character-coverage needs --model or --like"),
+        (["--max-memory", "tiny"], "is not a size of 1M or more"),
         # Before the corpus is read: the pattern matches no file.
-        (["--like", "bert", "-o", "x.model"], "a .model cannot express a WordPiece model"),
         (["--like", "t5", "-o", "x.model"], "a .model cannot express the normalizer Nmt"),
     ],
 )

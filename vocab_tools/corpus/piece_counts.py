@@ -212,11 +212,10 @@ def count_corpus(
     def count(block: tuple[int, list[str]]) -> int:
         return counts.pieces.count(block[1])
 
-    most = cores()
     total, file, done = sum(sizes), 0, 0
     try:
         while not is_over:
-            threads = min(num_threads or most, most)
+            threads = min(num_threads or cores(), cores())
             with closing(on_threads(count, until_full(), threads)) as counted:
                 for (number, texts), size in counted:
                     counts.characters += sum(map(len, texts))

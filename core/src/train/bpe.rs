@@ -8,7 +8,7 @@ use crate::merge;
 use crate::polling::poll;
 use crate::vocabulary::Vocabulary;
 
-use super::corpus::{Candidate, Corpus, Merging};
+use super::corpus::{Candidate, Corpus};
 use super::piece_table::PieceTable;
 use super::symbols::Symbols;
 
@@ -214,7 +214,7 @@ impl Trainer<'_> {
         let Candidate { left, right, count, .. } = pair;
         let (new, _) = self.symbols.intern(&self.symbols.joined(left, right))?;
         for corpus in &mut self.corpora {
-            corpus.merge(&self.symbols, Merging { left, right, new })?;
+            corpus.merge(&self.symbols, pair, new)?;
         }
         let (frequency, corpus) = (count, corpus as u32);
         self.merges.push(Merge { left, right, token: new, frequency, corpus });

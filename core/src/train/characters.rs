@@ -82,7 +82,7 @@ pub fn train(
         let (left, right) = (pair.left, pair.right);
         let token = joined(&symbols, left, right, options);
         let (new, _) = symbols.intern_joined(&token, [left, right])?;
-        corpus.merge_best(&symbols, pair, new)?;
+        corpus.merge(&symbols, pair, new)?;
         merges.push((left, right));
         if progress(symbols.len()).is_break() {
             break;

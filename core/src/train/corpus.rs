@@ -6,10 +6,10 @@
 //! is. A position is the first cell of the left token of a pair; it is stale once other tokens are
 //! there, and then stays stale.
 //!
-//! Where a token is made a second time from other parts, a pair may occur again before it is merged.
-//! Without affixes, it is merged everywhere. With affixes, the new occurrences are a pair of their
-//! own in the queue, as in Hugging Face's `tokenizers`: each has the count of the time when it was
-//! queued, and merges the pieces where it occurred then.
+//! Where a token is made again from other parts, a pair may occur again before it is merged. With a
+//! base, it is merged everywhere. With affixes, the new occurrences are a pair of their own in the
+//! queue, as in Hugging Face's `tokenizers`: each has the count of the time when it was queued, and
+//! merges the pieces where it occurred then.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -46,11 +46,12 @@ struct Cell {
 
 /// A pair in the queue; the greatest is merged first. Of pairs with the same count, the one with the
 /// lowest left token merges first, then the one with the lowest right token, as in Hugging Face's
-/// `tokenizers`.
+/// `tokenizers`; of the same tokens, the one that was queued first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Queued {
     count: u64,
     tokens: Reverse<(u32, u32)>,
+    turn: Reverse<u32>,
     pair: u32,
 }
 
@@ -60,15 +61,14 @@ pub(super) struct Candidate {
     pub(super) left: u32,
     pub(super) right: u32,
     pub(super) count: u64,
-    pair: u32,
 }
 
 /// A pair that becomes a token.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Merging {
-    pub(super) left: u32,
-    pub(super) right: u32,
-    pub(super) new: u32,
+struct Merging {
+    left: u32,
+    right: u32,
+    new: u32,
 }
 
 #[derive(Debug)]
@@ -88,6 +88,8 @@ pub(super) struct Corpus {
     /// Pairs that the current merge has made.
     made: Vec<u32>,
     queue: BinaryHeap<Queued>,
+    /// Number of times that a pair was queued.
+    turn: u32,
     /// Pairs with a lower count are not queued yet.
     threshold: i64,
     before: Side,
@@ -108,6 +110,7 @@ impl Corpus {
             starts: Vec::new(),
             made: Vec::new(),
             queue: BinaryHeap::new(),
+            turn: 0,
             threshold: i64::MAX,
             before: Side::default(),
             after: Side::default(),
@@ -209,9 +212,8 @@ impl Corpus {
         })
     }
 
-    /// Keeps the occurrences of a pair apart that merges make at different times.
-    ///
-    /// Call this once, after [`Self::find_pairs`], if every token has one cell.
+    /// Keeps the occurrences of a pair apart that merges make at different times. Call this once,
+    /// after [`Self::find_pairs`].
     pub(super) fn keep_apart(&mut self) -> Result<()> {
         let is_start = |pair: &[Cell]| pair[0].token == NONE && pair[1].token != NONE;
         let starts = (1..).zip(self.cells.windows(2));
@@ -258,7 +260,7 @@ impl Corpus {
             let Pair { left, right, length, .. } = self.pairs.list[number as usize];
             let is_live = length > 0 || self.again.contains_key(&number);
             if is_live && self.pairs.count(number) as u64 == count {
-                let candidate = Candidate { left, right, count, pair: number };
+                let candidate = Candidate { left, right, count };
                 return Ok(Some(candidate).filter(|_| count >= least));
             }
             self.queue.pop();
@@ -302,35 +304,25 @@ impl Corpus {
         let count = count as u64;
         let no_memory = |_| Error::OutOfMemory { bytes: size_of::<Queued>() };
         self.queue.try_reserve(1).map_err(no_memory)?;
-        self.queue.push(Queued { count, tokens: Reverse((left, right)), pair: number });
+        self.turn = self.turn.wrapping_add(1);
+        let (tokens, turn) = (Reverse((left, right)), Reverse(self.turn));
+        self.queue.push(Queued { count, tokens, turn, pair: number });
         Ok(())
     }
 
-    /// Replaces each occurrence of the pair with the token `new`, from left to right.
+    /// Replaces each occurrence of a pair with the token `new`, from left to right. The pair is the
+    /// result of [`Self::best`], of this corpus or of another.
     ///
     /// Counts are updated as in Hugging Face's trainer: the count of the merged pair does not
     /// change except for overlapping occurrences, and counts again when the pair occurs again.
-    pub(super) fn merge(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
-        match self.pairs.find(merge.left, merge.right) {
-            Some(number) => self.merge_pair(symbols, number, merge),
-            None => Ok(()),
-        }
-    }
-
-    /// Merges the pair that [`Self::best`] returned.
-    pub(super) fn merge_best(
-        &mut self,
-        symbols: &Symbols,
-        best: Candidate,
-        new: u32,
-    ) -> Result<()> {
-        let Candidate { left, right, pair, .. } = best;
-        self.queue.pop();
-        self.merge_pair(symbols, pair, Merging { left, right, new })
-    }
-
-    fn merge_pair(&mut self, symbols: &Symbols, number: u32, merge: Merging) -> Result<()> {
-        let Merging { left, right, .. } = merge;
+    pub(super) fn merge(&mut self, symbols: &Symbols, best: Candidate, new: u32) -> Result<()> {
+        let Candidate { left, right, .. } = best;
+        let merge = Merging { left, right, new };
+        let found = match self.starts.is_empty() {
+            true => self.pairs.find(left, right),
+            false => self.queue.pop().map(|top| top.pair),
+        };
+        let Some(number) = found else { return Ok(()) };
         self.before.prepare(symbols.len());
         self.after.prepare(symbols.len());
         let pair = &mut self.pairs.list[number as usize];
@@ -415,11 +407,38 @@ impl Corpus {
         self.cells[start].token = new;
         self.cells[end - 1].token = new;
         self.tokens = self.tokens.saturating_sub(count as u64);
+        // Tokens may be too long here and not elsewhere.
+        let most = self.limits.bytes.filter(|_| !self.starts.is_empty());
+        let is_too_long = |neighbor: u32, length: usize| {
+            let varies = symbols.shape(neighbor).varies || symbols.shape(new).varies;
+            varies && most.is_some_and(|most| length > most as usize)
+        };
         if before != NONE {
-            self.before.add(before, first_before as u32, count);
+            match most.is_some() && is_too_long(before, end - first_before) {
+                true => self.take_off(before, left, count)?,
+                false => self.before.add(before, first_before as u32, count),
+            }
         }
         if after != NONE {
-            self.after.add(after, position, count);
+            let last = || end + length_at(&self.lengths, symbols, end, after);
+            match most.is_some() && is_too_long(after, last() - start) {
+                true => self.take_off(right, after, count)?,
+                false => self.after.add(after, position, count),
+            }
+        }
+        Ok(())
+    }
+
+    /// Subtracts from the count of a pair.
+    fn take_off(&mut self, left: u32, right: u32, count: i64) -> Result<()> {
+        let number = match self.starts.is_empty() {
+            true => self.pairs.find(left, right),
+            // A pair that was too long until now may have a negative count.
+            false => Some(self.pairs.find_or_add(left, right)?),
+        };
+        if let Some(number) = number {
+            let pair = &mut self.pairs.list[number as usize];
+            pair.count = pair.count.saturating_sub(count);
         }
         Ok(())
     }
@@ -432,8 +451,12 @@ impl Corpus {
         let first = self.arena.len();
         self.add_pairs(symbols, first, &mut before, |neighbor| (neighbor, new))?;
         self.add_pairs(symbols, first, &mut after, |neighbor| (new, neighbor))?;
-        self.take_off(&before, |neighbor| (neighbor, left));
-        self.take_off(&after, |neighbor| (right, neighbor));
+        for &neighbor in &before.touched {
+            self.take_off(neighbor, left, before.changes[neighbor as usize].count)?;
+        }
+        for &neighbor in &after.touched {
+            self.take_off(right, neighbor, after.changes[neighbor as usize].count)?;
+        }
         for at in 0..self.made.len() {
             if self.pairs.count(self.made[at]) > 0 {
                 self.enqueue(self.made[at])?;
@@ -459,7 +482,8 @@ impl Corpus {
             let (left, right) = pair_of(neighbor);
             let change = &mut side.changes[neighbor as usize];
             change.next = usize::MAX;
-            if !symbols.shape(left).may_join(symbols.shape(right), self.limits) {
+            let (one, other) = (symbols.shape(left), symbols.shape(right));
+            if !(one.varies || other.varies || one.may_join(other, self.limits)) {
                 continue;
             }
             let mut number = self.pairs.find_or_add(left, right)?;
@@ -500,17 +524,6 @@ impl Corpus {
             }
         }
         Ok(())
-    }
-
-    /// Subtracts the occurrences that became new pairs from their former pairs.
-    fn take_off(&mut self, side: &Side, pair_of: impl Fn(u32) -> (u32, u32)) {
-        for &neighbor in &side.touched {
-            let (left, right) = pair_of(neighbor);
-            if let Some(number) = self.pairs.find(left, right) {
-                let pair = &mut self.pairs.list[number as usize];
-                pair.count = pair.count.saturating_sub(side.changes[neighbor as usize].count);
-            }
-        }
     }
 }
 
