@@ -3,7 +3,6 @@ keeps."""
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import shutil
@@ -196,9 +195,8 @@ def _is_object(value: Any) -> bool:
 
 
 def _as_served(message: dict[str, Any]) -> dict[str, Any]:
-    """Returns a message as servers pass it to templates: no content is "", one text part is a
+    """Changes a message to what servers pass to templates: no content is "", one text part is a
     string, and the arguments of calls are objects."""
-    message = copy.deepcopy(message)
     content = message.get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text", content)

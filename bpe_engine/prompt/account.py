@@ -113,8 +113,7 @@ class Account:
         groups, labels = {name: list[Part]() for name in _GROUPS}, self._labels
         for item, fields in self._items.items():
             name, label = _name(*item), labels.get(item, "")
-            tokens = across = 0
-            parts = []
+            tokens, across, parts = 0, 0, list[Part]()
             for field, leaf in fields.items():
                 tokens, across = tokens + counts[leaf], across + crossing[leaf]
                 each = f"{name}.{field}" if field else name
@@ -473,8 +472,9 @@ class Comparison:
                 if one != other:
                     kind = "date" if _dateless(one) == _dateless(other) else "template"
                     found.append(_change(kind, new[name], "template"))
-        parts = [f"{side.part}." for side in self.first if side]
-        found.sort(key=lambda it: not any(part.startswith(f"{it.part}.") for part in parts))
+        # The first token of a text can be its message's template.
+        units = [side.part.partition(".")[0] for side in self.first if side]
+        found.sort(key=lambda it: it.part.partition(".")[0] not in units)
         return found
 
     def _of_group(self, old: list[_Unit], new: list[_Unit]) -> Iterator[PartChange]:
@@ -520,7 +520,7 @@ class Comparison:
             else:
                 given, now = (it._given.get(new.group, []) for it in (self.before, self.after))
                 is_same = given[old.at : old.at + 1] == now[new.at : new.at + 1] != []
-                yield _change(_kind(one, other, is_same), new, field)
+                yield _change(_kind(one, other, is_same, new.label), new, field)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the comparison as JSON data."""
@@ -562,7 +562,7 @@ def _common(old: Sequence[Any], new: Sequence[Any]) -> int:
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DATE = re.compile(
-    r"\b\d{4}-\d\d?-\d\d?(?:T(?=\d))?|\b\d\d?[./]\d\d?[./]\d{2,4}\b|"
+    r"\b\d{4}-\d\d?-\d\d?(?:T(?=\d))?|\b\d\d?(?:/\d\d?/\d{2,4}|\.\d\d?\.\d{4})\b|"
     rf"\b\d\d?(?:st|nd|rd|th)? {_MONTH}(?: \d{{4}})?|\b{_MONTH} \d\d?(?:st|nd|rd|th)?(?:,? \d{{4}})?|"
     r"\b(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\b|"
     r"\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[AaPp][Mm])?(?:Z|[+-]\d\d:?\d\d)?"
@@ -570,7 +570,7 @@ _DATE = re.compile(
 _dateless = partial(_DATE.sub, "\0")
 
 
-def _kind(one: str, other: str, is_same: bool) -> str:
+def _kind(one: str, other: str, is_same: bool, role: str) -> str:
     """Returns the kind of an edit. `is_same` is True if both requests have equal data here."""
     if "".join(one.split()) == "".join(other.split()):
         return "whitespace"
@@ -580,7 +580,9 @@ def _kind(one: str, other: str, is_same: bool) -> str:
         with suppress(ValueError, RecursionError):
             if is_same or json.loads(one) == json.loads(other):
                 return "key order"
-    return "template" if is_same else "edited"
+    # Templates cut reasoning in the content of an answer, too.
+    is_cut = role == "assistant" and one.endswith(other)
+    return "edited" if not is_same else "reasoning" if is_cut else "template"
 
 
 _AGAIN = "All text after {} is computed again: "
