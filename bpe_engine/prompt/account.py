@@ -706,12 +706,22 @@ def _starts(messages: Sequence[Any]) -> list[int]:
     # Index of the first message required by each message: a result requires its call.
     needs: list[int] = []
     for at, message in enumerate(messages):
-        made = value_of(message, "tool_calls")
-        made = made if isinstance(made, (list, tuple)) else ()
+        made, parts = (
+            value if isinstance(value := value_of(message, key), (list, tuple)) else ()
+            for key in ("tool_calls", "content")
+        )
         calls |= {str(value_of(call, "id")): at for call in made}
         calls |= {"None": at} if made or value_of(message, "function_call") else {}
         is_result = value_of(message, "role") in _RESULTS
-        needs.append(calls.get(str(value_of(message, "tool_call_id")), -1) if is_result else at)
+        need = calls.get(str(value_of(message, "tool_call_id")), -1) if is_result else at
+        # Items of OpenAI's Responses, and parts of Anthropic's messages.
+        for item in (message, *parts):
+            kind, key = str(value_of(item, "type")), value_of(item, "call_id")
+            if kind.endswith(("_call", "tool_use")):
+                calls[str(key or value_of(item, "id"))] = at
+            elif kind.endswith(("_call_output", "tool_result")):
+                need = min(need, calls.get(str(key or value_of(item, "tool_use_id")), -1))
+        needs.append(need)
     firsts = [*accumulate(reversed(needs), min)][::-1]
     users = [
         at for at, message in enumerate(messages) if at and value_of(message, "role") == "user"

@@ -6,12 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from .._core import (
-    NameFinder,
-    Pipeline,
-    audit_segments,
-    encode_segments,
-)
+from .._core import NameFinder, Pipeline, audit_segments, encode_segments
 from ..common.values import listed, safe_repr
 from .audit import Audit, ControlString, forbidden, is_tokens, is_trusted
 from .segments import Segment

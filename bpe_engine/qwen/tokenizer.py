@@ -16,13 +16,7 @@ from ..load import dump_tiktoken_bpe, load_tiktoken_bpe, read_file
 from ..read import byte_level
 from ..read.builtin import RANK_FILE_SHA256
 from ..registry import get_encoding
-from ..tokenizer.files import (
-    check_stale_files,
-    located,
-    read_config,
-    settings_of,
-    write_config,
-)
+from ..tokenizer.files import check_stale_files, located, read_config, settings_of, write_config
 from ..tokenizer.tokenizer import Tokenizer
 
 __all__ = ["QwenTokenizer"]

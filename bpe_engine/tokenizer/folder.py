@@ -16,14 +16,7 @@ from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
 from ..read.sources import NOT_OPENED, Source, recognize
 from ..read.text_files import read_text
 from . import classes
-from .files import (
-    CONFIG,
-    FLAGS,
-    TOKENIZER,
-    check_stale_files,
-    settings_of,
-    write_config,
-)
+from .files import CONFIG, FLAGS, TOKENIZER, check_stale_files, settings_of, write_config
 from .vocabularies import (
     BERT_OPTIONS,
     of_merges,

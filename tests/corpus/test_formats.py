@@ -11,14 +11,7 @@ import pytest
 from corpora import EOD, read_datatrove, read_llmc, read_megatron, read_olmo, texts, write_jsonl
 
 import bpe_engine
-from bpe_engine.corpus import (
-    CorpusError,
-    Plan,
-    make_plan,
-    merge_parts,
-    run_plan,
-    verify_corpus,
-)
+from bpe_engine.corpus import CorpusError, Plan, make_plan, merge_parts, run_plan, verify_corpus
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.formats.base import write_ids
 

@@ -15,14 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_engine.abilities.packing import best_fit
-from bpe_engine.corpus import (
-    CorpusError,
-    PackedRows,
-    make_plan,
-    pack_rows,
-    run_plan,
-    verify_corpus,
-)
+from bpe_engine.corpus import CorpusError, PackedRows, make_plan, pack_rows, run_plan, verify_corpus
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.shuffle import Permutation
 

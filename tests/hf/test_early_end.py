@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hf_components import (
-    model,
-)
+from hf_components import model
 from hf_oracle import assert_same, both, tokenizers
 from seeds import seeded
 from tokenizers import AddedToken, pre_tokenizers

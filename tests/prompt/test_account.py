@@ -221,6 +221,10 @@ def test_a_template_that_writes_other_text() -> None:
     assert new.compare(old).changes[0].part == "messages[0].content"  # After the template's "\n".
 
 
+#: Writes parts of content, which templates of chats seldom do.
+AS_TEXT = "{% for message in messages %}{{ message.content | string }}{% endfor %}"
+
+
 def test_fit_keeps_whole_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     choose, template = seeded("fit"), TEMPLATES["chatml"]
     for _ in range(40):
@@ -246,6 +250,21 @@ def test_fit_keeps_whole_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     late = [chats.USER, chats.call({}), chats.USER, chats.RESULT, chats.ANSWER]
     with pytest.raises(ValueError, match=r"shorten messages\[\d\]"):
         fit(late, 40, model="gpt-4o")
+    used = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+    for call, result in (
+        (
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "4"},
+        ),
+        (
+            {"role": "assistant", "content": [used]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]},
+        ),
+    ):
+        chat = [chats.USER, call, chats.USER, result, chats.USER]
+        source = {"model": "gpt-4o"} if "type" in call else {"tokenizer": QWEN, "template": AS_TEXT}
+        full = account_prompt(chat, **source).total
+        assert fit(chat, full - 1, **source).messages == chat[4:]
 
 
 @pytest.mark.parametrize("calls", [5, [5], [None], ["a"], {"id": 1}, [{"id": [1]}]])

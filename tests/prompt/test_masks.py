@@ -15,14 +15,7 @@ from small_files import LEVEL, byte_level_file
 
 import bpe_engine
 from bpe_engine import hf
-from bpe_engine.prompt import (
-    ChatTemplate,
-    Origin,
-    render_chat,
-    render_template,
-    special,
-    untrusted,
-)
+from bpe_engine.prompt import ChatTemplate, Origin, render_chat, render_template, special, untrusted
 from bpe_engine.read import byte_level
 
 jinja2 = pytest.importorskip("jinja2")

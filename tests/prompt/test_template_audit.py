@@ -13,13 +13,7 @@ from small_files import byte_level_file
 
 import bpe_engine
 from bpe_engine import cli, hf
-from bpe_engine.prompt import (
-    ChatTemplate,
-    Segment,
-    TemplateAudit,
-    audit_template,
-    trusted,
-)
+from bpe_engine.prompt import ChatTemplate, Segment, TemplateAudit, audit_template, trusted
 from bpe_engine.read.byte_level import text_of
 
 pytest.importorskip("jinja2")

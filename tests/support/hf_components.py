@@ -10,15 +10,7 @@ from typing import Any
 from charsmaps import charsmap
 from hypothesis import strategies as st
 from seeds import seeded
-from tokenizers import (
-    AddedToken,
-    Regex,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-)
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
 from bpe_engine.hf.component import component_of_tokenizers
 

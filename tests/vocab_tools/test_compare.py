@@ -18,12 +18,7 @@ import bpe_engine
 from bpe_engine import hf, vocabulary
 from bpe_engine.texts import plain_text
 from vocab_tools import ExtendOptions, propose_words
-from vocab_tools.compare import (
-    compare_texts,
-    compare_tokenizers,
-    load_subject,
-    renyi_efficiency,
-)
+from vocab_tools.compare import compare_texts, compare_tokenizers, load_subject, renyi_efficiency
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
 from vocab_tools.report.comparison_page import readable_cut
