@@ -334,8 +334,6 @@ fn encode_run<S: Sink>(
     merger: &mut PieceEncoder<'_, Vocabulary>,
     sink: &mut S,
 ) -> Result<ControlFlow<()>> {
-    let mut padded = [0; 2 * PADDED];
-    let bytes = pad(text.as_bytes(), &mut padded);
     loop {
         let count = cut(batch)?;
         if count == 0 {
@@ -346,11 +344,11 @@ fn encode_run<S: Sink>(
         poll(size)?;
         sink.reserve(size)?;
         if !S::HAS_POSITIONS {
-            merger.append(bytes, &batch[..count], sink.ids())?;
+            merger.append(text.as_bytes(), &batch[..count], sink.ids())?;
         } else {
             for pieces in batch[..count].chunk_by(|a, b| a.end == b.start) {
                 sink.piece(base + pieces[0].start..base + pieces[pieces.len() - 1].end);
-                merger.append(bytes, pieces, sink.ids())?;
+                merger.append(text.as_bytes(), pieces, sink.ids())?;
             }
         }
         if sink.batch_done().is_break() {
@@ -361,16 +359,3 @@ fn encode_run<S: Sink>(
 
 /// Number of ids decoded between two polls.
 const DECODED_AT_ONCE: usize = 1 << 16;
-
-/// Texts of up to this many bytes are copied into a larger buffer: pieces are read 16 bytes at a
-/// time, and in a short text every piece is near the end.
-const PADDED: usize = 32;
-
-#[inline(always)]
-fn pad<'a>(text: &'a [u8], padded: &'a mut [u8; 2 * PADDED]) -> &'a [u8] {
-    if text.len() > PADDED {
-        return text;
-    }
-    padded[..text.len()].copy_from_slice(text);
-    padded
-}
