@@ -95,7 +95,7 @@ check-wheels:  ## check dist/, and install it in clean Debian roots (needs root;
 	release/roots.sh $(ROOTS)
 	$(PYTHON) release/check.py --roots $(ROOTS) $(if $(SUITE),--suite) $(if $(RELEASE),--release)
 
-check-targets:  ## check the types of both languages for other systems (needs root; TEST=1 tests the engine on Arm)
+check-targets:  ## check the types of both languages for other systems (needs root; TEST=1 tests the engine on Arm and Windows)
 	for platform in win32 darwin; do $(PYTHON) -m mypy --platform $$platform || exit 1; done
 	release/targets.sh $(ROOTS) $(if $(TEST),test)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks the types of the Rust crates for Arm, Windows, macOS and WebAssembly (the engine alone), in a
 # root below FOLDER with Debian sid's Rust and the sources of its library. With `test`, also runs the
-# engine's tests for Arm under qemu. Needs debootstrap and root's rights.
+# engine's tests for Arm under qemu and for Windows under Wine. Needs debootstrap and root's rights.
 #
 #     release/targets.sh FOLDER [test]
 
@@ -23,7 +23,7 @@ dpkg --add-architecture arm64
 apt-get -q update
 apt-get -qy --no-install-recommends install cargo rustc rust-src gcc libc6-dev \
     libstd-rust-dev-wasm32 libstd-rust-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross \
-    gcc-mingw-w64-x86-64-win32 qemu-user
+    gcc-mingw-w64-x86-64-win32 qemu-user wine wine64
 INSIDE
     mkdir -p "$root/source"
     touch "$root/.ready"
@@ -50,5 +50,8 @@ cargo check --locked $both -Zbuild-std --target aarch64-apple-darwin
 export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine WINEDEBUG=-all
 cargo test --locked -p bpe-core --tests --target aarch64-unknown-linux-gnu
+cargo test --locked -p bpe-core --tests -Zbuild-std --target x86_64-pc-windows-gnu
 INSIDE
