@@ -1,9 +1,10 @@
 #!/bin/sh
 # Checks the types of the Rust crates for Arm, Windows, macOS and WebAssembly (the engine alone), in a
 # root below FOLDER with Debian sid's Rust and the sources of its library. With `test`, also runs the
-# engine's tests for Arm under qemu and for Windows under Wine. Needs debootstrap and root's rights.
+# engine's tests for Arm under qemu and for Windows under Wine; with `count`, only counts the
+# instructions of splitting a byte on the tiers of Arm. Needs debootstrap and root's rights.
 #
-#     release/targets.sh FOLDER [test]
+#     release/targets.sh FOLDER [test | count]
 
 set -eu
 root=${1:?names no folder}/targets
@@ -37,10 +38,30 @@ unshare --mount --pid --fork --mount-proc="$root/proc" sh -eu -c '
 cd /source
 # The library of Rust is built from its sources where Debian has no ready one.
 export CARGO_TARGET_DIR=/root/target RUSTC_BOOTSTRAP=1
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export PYO3_CROSS=1 PYO3_CROSS_PYTHON_VERSION=3.13
 # No C is compiled for systems without a compiler here.
 export CC_wasm32_unknown_unknown=true AR_wasm32_unknown_unknown=true
 export CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true
+if [ "$1" = count ]; then
+    cargo build --locked --profile ablation -p bpe-core --example split --target aarch64-unknown-linux-gnu
+    set +x
+    # qemu logs every instruction of splitting a text once and 21 times; the start varies by 30,000.
+    count() {
+        qemu-aarch64 -L /usr/aarch64-linux-gnu -one-insn-per-tb -d exec,nochain -D /dev/stderr \
+            "$CARGO_TARGET_DIR/aarch64-unknown-linux-gnu/ablation/examples/split" "$@" 2>&1 | grep -c ^Trace
+    }
+    for pattern in 0 3; do
+        for BPE_ENGINE_TIER in portable neon; do
+            export BPE_ENGINE_TIER
+            for text in README.md core/src/split/mod.rs benchmarks/cases/texts/zh.txt; do
+                passes=$(($(count $pattern 21 <$text) - $(count $pattern 1 <$text)))
+                echo "$pattern $BPE_ENGINE_TIER $text $passes $(wc -c <$text)"
+            done
+        done
+    done | awk '{ printf "%s %s %s %.1f\n", $1, $2, $3, $4 / 20 / $5 }'
+    exit
+fi
 both="-p bpe-core -p bpe-bindings"
 cargo check --locked -p bpe-core --target wasm32-unknown-unknown
 cargo check --locked $both --target aarch64-unknown-linux-gnu
@@ -48,7 +69,6 @@ cargo check --locked $both -Zbuild-std --target x86_64-pc-windows-gnu
 cargo check --locked $both -Zbuild-std --target aarch64-apple-darwin
 [ "$1" = test ] || exit 0
 export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine WINEDEBUG=-all
