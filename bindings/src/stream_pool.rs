@@ -119,8 +119,8 @@ impl PyStreamPool {
     ///
     /// Raises:
     ///     KeyError: A stream is not open, or an id is unknown to an encoding. No id is consumed.
-    ///     TypeError, OverflowError: As in ``decode``. No id is consumed. ValueError: The numbers
-    ///     of ids and streams differ. No id is consumed.
+    ///     TypeError, OverflowError: As in ``decode``. No id is consumed.
+    ///     ValueError: The numbers of ids and streams differ. No id is consumed.
     fn step<'py>(
         &self,
         py: Python<'py>,

@@ -164,7 +164,8 @@ class Strip(Normalizer):
     """Removes whitespace.
 
     Args:
-        left: Whether to strip the beginning. right: Whether to strip the end.
+        left: Whether to strip the beginning.
+        right: Whether to strip the end.
     """
 
     left: bool = fields.flag(default=True, name="strip_left")

@@ -92,8 +92,8 @@ def render_template(
             `sep_token`, `pad_token`, `cls_token` or `mask_token` is a plain string that `tokenizer`
             does not know; or data is nested too deeply.
         TemplateLimitError: The template exceeds a limit of time, depth or size.
-        jinja2.TemplateError: The template has errors, or refuses the conversation. ImportError:
-        jinja2 is missing (the extra ``chat``).
+        jinja2.TemplateError: The template has errors, or refuses the conversation.
+        ImportError: jinja2 is missing (the extra ``chat``).
 
     >>> from bpe_engine.prompt import render_template
     >>> template = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"

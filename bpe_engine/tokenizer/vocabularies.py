@@ -137,9 +137,10 @@ def of_merges(
 
     Args:
         path: The folder.
-        name: The class of transformers for the folder. config: The configuration of the folder.
-        added: The added tokens by id. settings: The arguments of `Tokenizer`, with the special
-        tokens.
+        name: The class of transformers for the folder.
+        config: The configuration of the folder.
+        added: The added tokens by id.
+        settings: The arguments of `Tokenizer`, with the special tokens.
 
     Raises:
         ValueError: The class is unknown, or a file is malformed.

@@ -104,3 +104,14 @@ def test_tokenizers_of_encodings_read_as_far(name):
     text = WORDS * 2000
     few = work(lambda: tokenizer(text[:30_000], truncation=True, max_length=1000))
     assert work(lambda: tokenizer(text, truncation=True, max_length=1000)) < 4 * few + 20_000
+
+
+@pytest.mark.parametrize("lengths", [(1500, 2500), (2500, 1500)])
+def test_an_odd_number_of_tokens_is_shared_by_length(plain, lengths):
+    ours, theirs = both(plain)
+    for of in (ours, theirs):
+        of.enable_truncation(33, strategy="longest_first")
+    first, second = ((WORDS * 30)[:size] for size in lengths)
+    expected = theirs.encode(first, second).ids
+    assert ours.encode(first, second).ids == expected
+    assert ours.encode_batch([(first, second)])[0].ids == expected

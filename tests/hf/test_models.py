@@ -233,6 +233,20 @@ def test_the_unknown_piece_in_a_text(letters):
         assert [row.tolist() for row in ours.encode_batch_to_numpy(texts)] == ids
 
 
+def test_unknown_characters_of_a_sample_fuse():
+    pieces = [("<unk>", 0.0), ("a", -1.0), ("b", -2.0)]
+    ours = hf.Tokenizer(hf.models.Unigram(pieces, unk_id=0, alpha=0.5, seed=1))
+    assert [ours.encode(text).ids for text in ("axyzb", "xy")] == [[1, 0, 2], [0]]
+
+
+def test_the_longest_word_is_counted_in_characters():
+    pieces = {"[UNK]": 0, "é": 1, "##é": 2}
+    model = tokenizers.models.WordPiece(pieces, unk_token="[UNK]", max_input_chars_per_word=5)
+    ours, theirs = both(tokenizers.Tokenizer(model).to_str())
+    for size in range(1, 12):
+        assert_same(ours.encode("é" * size), theirs.encode("é" * size), size)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_pieces_are_linear(kind):
     ours, theirs = both(tokenizers.Tokenizer(model_of(kind, 1)).to_str())

@@ -30,8 +30,9 @@ class Subject:
     """A tokenizer to measure.
 
     Args:
-        name: the name in reports. method: the method, such as "byte-level BPE". tokens: the bytes
-        of each id, special tokens included.
+        name: the name in reports.
+        method: the method, such as "byte-level BPE".
+        tokens: the bytes of each id, special tokens included.
     """
 
     #: Id of the unknown token.
