@@ -224,7 +224,7 @@ class Face(Pipeline):
         *,
         allowed_special: Names | None = None,
     ) -> ShownTokens:
-        """Returns the tokens of a text for people: colored chips in a notebook.
+        """Returns the tokens of a text for display: colored chips in a notebook.
 
         Hover over a chip for its id, bytes and span.
 
@@ -288,7 +288,7 @@ class Face(Pipeline):
         on_control: OnControl = "encode",
         control: Collection[str] = (),
     ) -> list[int]:
-        """Encodes a prompt in which text from outside never becomes a special token.
+        """Encodes a prompt in which untrusted text never becomes a special token.
 
         Args:
             segments: Results of ``special``, ``trusted``, ``untrusted``, ``tokens``, `render_chat`

@@ -193,7 +193,7 @@ def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
 
 
 def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
-    """Returns the id for the bytes of each token: of several, the encoded id, or else the lowest."""
+    """Maps each token's bytes to an id: of several ids, the encoded id, or else the lowest."""
     known = {tokens[id]: id for id in reversed(ids)}
     if len(known) == len(ids):
         return known

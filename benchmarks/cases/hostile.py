@@ -1,4 +1,4 @@
-"""Generates inputs that make tokenizers slow: long pieces, and words without end.
+"""Generates inputs that make tokenizers slow: long pieces, and unlimited distinct words.
 
 Every text has a fixed seed, so that all engines and all runs get the same text.
 """

@@ -76,8 +76,8 @@ def _english(run: Run, limit: int) -> str:
 
 
 def prompts(run: Run) -> Rows:
-    """Segments against ``encode`` of their text, and turn 20 of a conversation against the whole
-    conversation."""
+    """Compares encoding segments with encoding their joined text, and adding turn 20 to a
+    conversation with encoding the whole conversation."""
     enc = bpe_engine.get_encoding(run.spec.name)
     chat = render_chat(messages(20, 60), "chatml")
     text = "".join(segment.text for segment in chat)

@@ -138,7 +138,7 @@ def _flat_rows(ids: bytes, offsets: bytes) -> FlatRows:
 
 
 def _ids(encode: Callable[..., Any], **options: Any) -> Callable[[str], list[int]]:
-    """Makes a function that returns ids from a method that returns an object with ids."""
+    """Wraps a method whose result has an attribute ``ids``, and returns only the ids."""
     return lambda text: encode(text, **options).ids
 
 

@@ -93,7 +93,7 @@ impl<'py> Marker<'py> {
         Ok(())
     }
 
-    /// Returns each position at which the template turns to another message, and that message.
+    /// Returns each position where the template moves to another message, and the message's index.
     fn turns(&self) -> PyResult<Vec<(usize, Option<usize>)>> {
         let (mut turns, mut turn) = (Vec::new(), None);
         for (at, part) in self.parts.iter().enumerate() {

@@ -368,7 +368,7 @@ impl Label {
 /// Origin of each segment's text.
 struct Labels {
     each: Vec<Label>,
-    /// Whether tags of the template decide.
+    /// Whether the template's `generation` tags decide what the assistant said.
     is_tagged: bool,
 }
 

@@ -237,7 +237,7 @@ impl PyPipeline {
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let read = |ids: PyResult<Bound<'_, PyAny>>| {
-            // Copying a long sequence takes long.
+            // Copying a long sequence takes time, so check for signals first.
             batch.py().check_signals()?;
             ids::read(&ids?)
         };

@@ -257,7 +257,7 @@ impl Drop for PyPipeline {
     fn drop(&mut self) {
         let mut held = *self.held.get_mut();
         while !held.is_null() {
-            // SAFETY: created by `set`; no other code has it, since the object ends.
+            // SAFETY: created by `set`; nothing else can reach `held` while the object is dropped.
             held = unsafe { Box::from_raw(held) }.previous.into_inner();
         }
     }
@@ -349,7 +349,7 @@ impl PyPipeline {
         Ok(())
     }
 
-    /// Reads a model of SentencePiece.
+    /// Reads a SentencePiece model.
     fn _read_sentencepiece(&self, contents: &Bound<'_, PyBytes>, version: &str) -> PyResult<()> {
         let (bytes, version) = (contents.as_bytes(), version_of(version)?);
         let tokenizer =

@@ -226,7 +226,7 @@ impl Streams {
     }
 }
 
-/// Returns the range of the bytes that show the same text whatever bytes follow. See
+/// Returns the range of bytes whose text does not depend on the bytes that follow. See
 /// `bpe_core::stream_pool::whole_characters`.
 #[pyfunction]
 pub fn whole_characters(

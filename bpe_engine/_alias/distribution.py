@@ -28,7 +28,7 @@ def find(name: str | None) -> list[importlib.metadata.Distribution]:
     """Returns the replacement if `name` is tiktoken, or None for all distributions."""
     if name is not None and name.lower() == "tiktoken":
         return [_Distribution()]
-    # An installed tiktoken must be the only distribution found.
+    # If tiktoken is installed, its distribution must be the only match.
     if name is None and isinstance(importlib.metadata.distribution("tiktoken"), _Distribution):
         return [_Distribution()]
     return []

@@ -211,7 +211,7 @@ class Healed:
 
 
 class Followed:
-    """Follows a prompt through calls whose ids mostly extend those of the call before."""
+    """Tracks a prompt across calls whose ids mostly extend the previous call's ids."""
 
     def __init__(self, healed: Healed):
         self._start, self._state = healed, healed.fork()

@@ -1,4 +1,4 @@
-"""`ShownTokens`: the tokens of a text for people, as colored chips in a notebook."""
+"""`ShownTokens`: the tokens of a text for display, as colored chips in a notebook."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class ShownToken(NamedTuple):
     start: int
     end: int
     is_special: bool
-    #: True if the first character begins in an earlier token; true if the last one ends in a later
-    #: token.
+    #: True if the first character begins in an earlier token; true if the last character ends in a
+    #: later token.
     continues: bool
     is_continued: bool
 

@@ -32,7 +32,7 @@ _COST = "cost: {cost:.6g}; {cost_without_cache:.6g} without a cache"
 _REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError, RuntimeError)
 # Request keys that the servers of open models pass to the template.
 _TEMPLATE_KEYS = ("documents", "add_generation_prompt")
-# Names that are no variables of a template.
+# Names that are not template variables.
 _TAKEN = {"prompt", "messages", "tools", "tokenizer", "template", "model", "max_seconds"}
 
 
@@ -55,7 +55,7 @@ def account(
     price_cached: float | None,
     **choice: Any,
 ) -> None:
-    """Show how many tokens each part of a prompt has, and what a prompt cache keeps.
+    """Show how many tokens each part of a prompt takes, and how many a prompt cache reuses.
 
     FILE has a request of OpenAI's API ("messages", "tools"), a list of messages, or a log: requests in
     lines or in a list, each compared with the earlier one with which it shares most tokens.

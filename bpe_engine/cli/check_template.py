@@ -19,7 +19,7 @@ from .templates import TEMPLATE, open_model, read_template, show, takes_tokenize
 @takes_tokenizer("Compare the template's control tokens with this tokenizer's")
 @JSON
 def check_template(path: str, tokenizer_name: str | None, as_json: bool) -> None:
-    """Check whether a chat template is fit for training on several turns.
+    """Check whether a chat template is suitable for training on multi-turn conversations.
 
     Prints whether the earlier part of a conversation stays as it grows, and exits with status 1
     if it does not, or if the tokenizer does not know a control token of the template.

@@ -123,7 +123,7 @@ def allows_special(command: _Command) -> _Command:
 
 
 def reads_text(command: _Command) -> _Command:
-    """Adds the input text to a command: from arguments, --file or standard input."""
+    """Adds options to a command that reads text from arguments, --file or standard input."""
     return with_options([TEXT, FILE, INPUT_ERRORS], command)
 
 

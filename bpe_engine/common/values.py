@@ -18,7 +18,7 @@ __all__ = [
     "with_text",
 ]
 
-#: Types and packages whose objects are printed. The repr of another object may read a damaged
+#: Types and packages whose objects have a safe repr. The repr of another object may read a damaged
 #: column, run for seconds or raise.
 _PLAIN = {str, bytes, bytearray, int, float, complex, bool, range, type, type(None)}
 _PACKAGES = {"pathlib", "numpy", "decimal", "fractions"}
@@ -33,7 +33,7 @@ _V = TypeVar("_V")
 
 
 def is_arrow(value: object) -> bool:
-    """Returns True for an object of pyarrow: reading damaged data can crash the process."""
+    """Returns True for a pyarrow object, whose data can crash the process if damaged."""
     return type(value).__module__.startswith("pyarrow")
 
 

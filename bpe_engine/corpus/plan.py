@@ -71,7 +71,7 @@ class Options:
     separator: str | None = AUTO
     #: For rows that are not text: "raise", "skip" or "keep-empty".
     on_error: str = "raise"
-    #: Names that text may hold as tokens.
+    #: Names that are encoded as special tokens wherever they occur in text.
     allow_special: tuple[str, ...] = ()
     #: The seed of the order of documents, or None for the order of the inputs.
     shuffle: int | None = None

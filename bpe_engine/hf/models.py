@@ -470,7 +470,7 @@ class Unigram(Model):
 
 
 class SentencePiece(Model):
-    """The model of a ``.model``, which `bpe_engine.hf.Tokenizer.from_sentencepiece` reads.
+    """The model in a ``.model`` file, which `bpe_engine.hf.Tokenizer.from_sentencepiece` reads.
 
     Attributes:
         algorithm: ``"Unigram"``, ``"BPE"``, ``"Word"`` or ``"Char"``.

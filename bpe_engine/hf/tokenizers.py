@@ -127,7 +127,7 @@ class Tokenizer(Face, _core.Tokenizer):
     def from_sentencepiece(
         cls, path: str | os.PathLike[str] | bytes, version: Literal["0.2.1", "0.2.3"] = "0.2.3"
     ) -> Tokenizer:
-        """Reads a ``.model`` of SentencePiece: ids, offsets and decoded text equal SentencePiece's.
+        """Reads a SentencePiece ``.model``: ids, offsets and decoded text equal SentencePiece's.
 
         Text never becomes a control piece, such as ``</s>``, unless `encode_special_tokens` is set
         to False. Segments put control pieces into prompts, and a post-processor puts them around
@@ -517,7 +517,7 @@ def _looks_like_a_path(text: str) -> bool:
 
 
 def is_ours(tokenizer: object) -> bool:
-    """Returns True if this package does the encoding of a tokenizer.
+    """Returns True if a tokenizer encodes with this package.
 
     Args:
         tokenizer: A tokenizer of transformers, of `tokenizers`, of this package or of any other.

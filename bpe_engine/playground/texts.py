@@ -11,7 +11,7 @@ __all__ = ["MAX_ENCODINGS", "MAX_TEXT", "piece_at", "tokens_of"]
 
 #: Maximum encodings side by side.
 MAX_ENCODINGS = 4
-#: Maximum characters of a text.
+#: Maximum length of a text in characters.
 MAX_TEXT = 1 << 20
 
 

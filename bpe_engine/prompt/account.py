@@ -580,7 +580,7 @@ def _kind(one: str, other: str, is_same: bool, role: str) -> str:
         with suppress(ValueError, RecursionError):
             if is_same or json.loads(one) == json.loads(other):
                 return "key order"
-    # Templates cut reasoning in the content of an answer, too.
+    # Templates also cut reasoning out of the content of an answer.
     is_cut = role == "assistant" and one.endswith(other)
     return "edited" if not is_same else "reasoning" if is_cut else "template"
 

@@ -76,7 +76,7 @@ class Audit:
 
     @cached_property
     def ids(self) -> list[int]:
-        """The ids."""
+        """The token ids of the prompt."""
         return self._ids.ids()
 
     @cached_property

@@ -66,7 +66,7 @@ class _Part(NamedTuple):
 
 
 class Rollout:
-    """The ids of a conversation of several turns, for training on what a model sampled.
+    """The ids of a multi-turn conversation, for training on the ids that a model sampled.
 
     Sampled ids are unchanged; only the text after them is rendered and encoded. This requires that
     the template still renders the earlier part as before, which is checked each time. Untrusted

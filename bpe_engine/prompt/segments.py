@@ -83,7 +83,7 @@ def trusted(text: str, *, role: str | None = None, source: str | None = None) ->
 
 
 def untrusted(text: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """Returns text from outside, no part of which ever becomes a special token.
+    """Returns a segment of untrusted text, no part of which ever becomes a special token.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import untrusted

@@ -38,7 +38,7 @@ __all__ = [
 
 #: Maximum number of variable sets for which `Answers` are cached.
 _MOST_ANSWERS = 64
-# Maximum characters of a template, more than any published template has.
+# Maximum length of a template in characters; every published template is shorter.
 _MAX_SOURCE = 1 << 18
 #: Variables whose values are names of special tokens.
 _TOKEN_VARIABLES = frozenset(
@@ -57,7 +57,7 @@ def render_template(
     tokenizer: Pipeline | None = None,
     **variables: Any,
 ) -> list[Segment]:
-    """Renders a chat template of Hugging Face to segments.
+    """Renders a Hugging Face chat template to segments.
 
     The joined texts equal the prompt of transformers. The template's own text is trusted. Every
     string passed in a call is untrusted, whatever the template does with the string: names and

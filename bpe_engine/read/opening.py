@@ -68,7 +68,7 @@ def encoding_of_ranks(opened: Encoding) -> Encoding:
 
 
 def _open(source: Source) -> Encoding | Tokenizer:
-    """Opens a tokenizer as the class of its format: a `Tokenizer` for a file of Hugging Face."""
+    """Opens a tokenizer as the class of its format: a `Tokenizer` for a Hugging Face file."""
     path, format, folder = source
     if format in NOT_OPENED:
         raise ValueError(f"{path} {NOT_OPENED[format]}")

@@ -1,4 +1,4 @@
-"""`HealingLogitsProcessor`: heals prompts in `generate` of transformers."""
+"""`HealingLogitsProcessor`: heals prompts in transformers' `generate`."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def parts_of_text(
             if end:
                 yield "".join([*parts, rest[:end]])
                 parts, rest = [], rest[end:]
-            # Every part is searched once, however long a line is.
+            # Each part is searched only once, so that a long line takes linear time.
             parts.append(rest[:-_CONTEXT])
             rest = rest[-_CONTEXT:]
     if parts or rest:

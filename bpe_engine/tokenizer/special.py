@@ -86,7 +86,7 @@ class SpecialTokens:
         return {name: token for name, token in self.roles.items() if token is not None}
 
     def all(self) -> list[str]:
-        """Returns every token once, first the tokens with a role."""
+        """Returns every token once, tokens with a role first."""
         return list(dict.fromkeys([*self.named().values(), *self.extra]))
 
     def set_role(self, name: str, token: Any) -> None:

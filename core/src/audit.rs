@@ -52,7 +52,7 @@ pub enum Whole {
     Yes,
     /// Never as a whole piece, but a longer piece contains it and is encoded with it.
     OnlyInside,
-    /// Neither as a piece nor inside one.
+    /// Neither as a piece nor inside a piece.
     Never,
 }
 

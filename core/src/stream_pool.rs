@@ -328,8 +328,8 @@ impl TokenTable {
     }
 }
 
-/// Returns the range of the bytes that show the same text whatever bytes follow: all but the start
-/// of a character at the end.
+/// Returns the range of bytes whose text does not depend on the bytes that follow: all but the
+/// start of a character at the end.
 ///
 /// With `is_from_prompt`, the bytes begin inside a character that a prompt began; if it is broken, the
 /// range begins after it. With `keeps_surrogates`, a surrogate counts as a character.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::polling;
 use crate::system::can_map;
 
-/// Memory in bytes that a thread may need to start: its stack, and some to allocate from.
+/// Bytes of memory that a thread may need to start: its stack, and some heap.
 const MEMORY: usize = 4 << 20;
 
 /// Maximum wait of the calling thread before it calls `aside` again.

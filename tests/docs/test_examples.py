@@ -20,7 +20,7 @@ PAGES = [page for page in manual() if any(name in ("pycon", "console") for name,
 @pytest.mark.usefixtures("undo_install")
 def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the examples of a page in order, in one Python session and one directory."""
-    # Readers of the manual have a wheel, but the README shows a file of the clone.
+    # Readers of the manual have only the wheel, but the README uses a file from the repository.
     (tmp_path / "LICENSE").symlink_to(ROOT / "LICENSE")
     monkeypatch.chdir(tmp_path)
     scripts = sysconfig.get_path("scripts")

@@ -256,7 +256,7 @@ def test_a_prompt_of_its_rests(healing: Any) -> None:
 
 
 def test_many_ends_share_their_bytes() -> None:
-    """A mark may change places with any mark of the prompt; alternatives share its bytes."""
+    """A mark may move before any mark of the prompt; alternatives share the prompt's bytes."""
     qwen = bpe_engine.get_encoding("qwen3")
     for text in (b"e\xcc", b"a" * 5000 + b"\xcc", b"\xf0", "e" + "\u0323\u0301" * 40, "\u1100"):
         rests = qwen.heal(text).rests

@@ -38,7 +38,7 @@ sides = st.sampled_from(["left", "right"])
 
 @given(batches, sides)
 def test_padding_is_that_of_token_batches(batch: list[str], side: Any) -> None:
-    """`padding=True` and `pad` equal `TokenBatch.pad`."""
+    """`padding=True` and `pad` give the same rows as `TokenBatch.pad`."""
     rows = PLAIN(batch, padding=True, padding_side=side, return_tensors="np")
     ragged = GPT2.encode_batch_to_numpy(batch, allowed_special="all")
     matrix, mask = ragged.pad(id=PLAIN.pad_token_id, side=side)

@@ -1,4 +1,4 @@
-"""Tests truncation on the right: it reads little more than it keeps, with the fields of
+"""Tests that truncation on the right reads little more than it keeps, and gives the fields of
 `tokenizers`."""
 
 from __future__ import annotations

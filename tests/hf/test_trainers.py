@@ -118,8 +118,8 @@ def test_affixes_are_those_of_tokenizers(part: int) -> None:
 
 
 def unigram_agrees(text: str, options: dict[str, Any], runs: int) -> bool:
-    """Compares Unigram with several runs of `tokenizers`, which add up in the order of a hash
-    table. Returns False if the runs differ."""
+    """Compares Unigram with several runs of `tokenizers`, whose sums depend on hash table order.
+    Returns False if the runs differ."""
     found: list[dict[str, float]] = []
     for _ in range(runs):
         ours, theirs = trained("Unigram", text, options)

@@ -135,8 +135,8 @@ def test_calls_heed_methods_of_a_class_and_of_an_object(pair, name):
 
 
 def test_threads_with_other_settings(pair):
-    """Each call has separate settings: transformers stores them in the tokenizer, where threads
-    change them."""
+    """Each call uses its own settings, although transformers stores settings in the tokenizer,
+    which threads share."""
     ours, _ = pair
     text, lengths = "word " * 99, range(10, 90)
     expected = [ours(text, truncation=True, max_length=length).input_ids for length in lengths]

@@ -109,7 +109,7 @@ def test_ours_are_instances_of_their_class(both):
     assert isinstance(ours, tokenizers.Tokenizer) and isinstance(ours, hf.Tokenizer)
     assert type(ours) is hf.Tokenizer
     assert pickle.loads(pickle.dumps(ours)).fingerprint == ours.fingerprint
-    # Their native calls recognize another object.
+    # Native calls of `tokenizers` reject our tokenizer.
     with pytest.raises(TypeError):
         tokenizers.decoders.DecodeStream.step(tokenizers.decoders.DecodeStream(), ours, 0)  # type: ignore[arg-type]
 

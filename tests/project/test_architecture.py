@@ -130,7 +130,7 @@ def rust_modules(crate: str) -> dict[str, str]:
 
 
 def flattened(tree: str) -> Iterator[str]:
-    """Yields the paths after ``use``: ``a::{b, c::{d, e}}`` has a::b, a::c::d, a::c::e."""
+    """Yields each path of a ``use`` tree: ``a::{b, c::{d, e}}`` gives a::b, a::c::d, a::c::e."""
     prefix, brace, rest = tree.partition("{")
     if not brace:
         yield tree.split(" as ")[0].strip()
@@ -252,8 +252,8 @@ def test_calls_that_import_are_followed(tmp_path: Path) -> None:
 
 
 def python_imports(path: Path, modules: Collection[str]) -> set[str]:
-    """Returns the modules of its package that a module imports, even inside functions, for types,
-    or by a call of `import_module` or `__import__` with a constant name."""
+    """Returns the modules of the same package that a module imports, also inside functions, for
+    type checking, or through `import_module` or `__import__` with a constant name."""
     package = list(path.relative_to(ROOT).parent.parts)
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

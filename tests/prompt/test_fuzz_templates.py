@@ -1,4 +1,4 @@
-"""Fuzzes templates over marked characters: the text equals plain Jinja's, and no marked character
+"""Fuzzes templates with marked characters: the text equals plain Jinja's, and no marked character
 is trusted.
 
 Runs 300 cases, about a second, for each of FUZZ_SECONDS; `make fuzz` sets it.

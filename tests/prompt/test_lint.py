@@ -1,4 +1,4 @@
-"""Tests the linter of chat templates, and its command."""
+"""Tests the linter for chat templates, and its command."""
 
 from __future__ import annotations
 

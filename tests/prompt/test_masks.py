@@ -48,7 +48,7 @@ def encodings(name: str) -> tuple[bpe_engine.Encoding, bpe_engine.Encoding]:
 
 
 def shifted(value: Any) -> Any:
-    """Replaces letters of the value with private letters, which mark positions in a text."""
+    """Replaces letters of the value with private-use characters, easy to find in a text."""
     if isinstance(value, str):
         return "".join(chr(0xE000 + ord(c)) if "a" <= c < "z" else c for c in value)
     if isinstance(value, dict):

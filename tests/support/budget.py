@@ -1,4 +1,4 @@
-"""Checks the lines of code of each folder against the caps in budget.txt: `make budget` runs it.
+"""Checks each folder's lines of code against its cap in budget.txt. Run by `make budget`.
 
     python tests/support/budget.py
 

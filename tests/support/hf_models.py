@@ -118,7 +118,7 @@ MODELS: dict[str, Any] = {
 
 
 def model_of(kind: str, seed: int) -> Any:
-    """Returns a model of `tokenizers`."""
+    """Returns a random `tokenizers` model of this kind."""
     return MODELS[kind](seeded(f"model {kind}", seed))
 
 

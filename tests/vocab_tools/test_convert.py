@@ -1,4 +1,4 @@
-"""Tests conversions: `tokenizers` and tiktoken compare the ids of both sides."""
+"""Tests conversions: `tokenizers` and tiktoken must give the same ids before and after."""
 
 from __future__ import annotations
 

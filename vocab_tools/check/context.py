@@ -235,7 +235,7 @@ class Context:
         return self._guessed_words() if self.loaded.extra else set()
 
     def _guessed_words(self) -> set[str]:
-        """Returns the new tokens that are no part of another new token's merge."""
+        """Returns the new tokens that are not part of another new token's merge."""
         parts: set[bytes] = set()
         ranks = self.loaded.ranks
         for token in self.loaded.extra:

@@ -104,7 +104,7 @@ def print_measured(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Measures, writes the reports, and prints."""
+    """Measures the tokenizers, writes the reports, and prints the comparison."""
     if not corpus:
         raise click.UsageError("give text to measure on: --corpus FILE")
     inputs = [file for name in tokenizers for file in locate_source(name).files]

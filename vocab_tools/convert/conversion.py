@@ -270,7 +270,7 @@ def _to_model(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> Conversion:
-    """Converts a ``tokenizer.json`` to a model of SentencePiece."""
+    """Converts a ``tokenizer.json`` to a SentencePiece model."""
     tokenizer = Tokenizer.from_file(origin.path)
     settings = json.loads(tokenizer.to_str())
     made = sentencepiece_model.written(settings)

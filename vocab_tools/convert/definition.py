@@ -101,8 +101,8 @@ class Definition(Brief):
 
 
 def without_second_names(definition: Definition) -> Definition:
-    """Drops names such as ``<|reserved_200018|>`` with the id in the name, if an id has such a name
-    besides another name: at these ids, and at the ids after the last other name.
+    """Drops names that contain the id, such as ``<|reserved_200018|>``, if some id also has another
+    name: at such ids, and at the ids after the last name without its id.
 
     ``o200k_harmony`` has such names; the published tokenizer.json of gpt-oss has one name for each
     token.

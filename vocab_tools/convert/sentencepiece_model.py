@@ -196,12 +196,12 @@ def number(field: int, value: int) -> bytes:
 
 
 def real(field: int, value: float) -> bytes:
-    """Returns a number in single precision as a field of protobuf."""
+    """Encodes a number in single precision as a protobuf field."""
     return _varint(field << 3 | 5) + struct.pack("<f", value)
 
 
 def text(field: int, value: str) -> bytes:
-    """Returns text as a field of protobuf."""
+    """Encodes a text as a protobuf field."""
     return message(field, value.encode())
 
 

@@ -10,7 +10,7 @@ from bpe_engine.common.suggest import did_you_mean
 #: Maps common names of scripts to the first word in the Unicode names of their characters.
 ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"}
 
-#: First words in the Unicode names of letters that are not scripts.
+#: Words that begin Unicode names of letters but do not name a script.
 NO_SCRIPTS = frozenset(
     "combining modifier mathematical micro feminine masculine double fullwidth halfwidth script "
     "black kelvin angstrom ohm vertical superscript subscript alef bet gimel dalet caron euler "

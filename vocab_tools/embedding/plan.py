@@ -199,7 +199,7 @@ def plan_of(
     made_of: Sequence[list[int] | None],
     special_ids: Sequence[int],
 ) -> EmbeddingPlan:
-    """Returns the plan if the parts of the new tokens are known.
+    """Returns the plan, given the parts of each new token.
 
     Raises ValueError for a new token with a byte that is not a token of the base.
     """

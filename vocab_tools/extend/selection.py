@@ -164,8 +164,8 @@ def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
 def _fitting(
     found: _Candidates, order: Sequence[int], ranks: dict[bytes, int], new_ids: int
 ) -> list[int]:
-    """Returns the first words that need at most ``new_ids`` when learned on their own, and further
-    words while ids are left."""
+    """Returns a prefix of ``order`` that needs at most ``new_ids`` ids when learned alone, then
+    other words that fit into the remaining ids."""
     chosen = list(order)
     while (left := new_ids - _cost(found, chosen, ranks)) < 0:
         del chosen[left:]

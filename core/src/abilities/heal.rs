@@ -96,8 +96,8 @@ fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -
     let known = special.map_or(known, |last| known + last + 1);
     let last = special.filter(|_| known == ids.len()).and_then(|_| ids.last().copied());
     pipeline.check_end(last, !part.is_empty())?;
-    // Takes the bytes of the tokens instead of the text: in tokens, U+2581 is a space, and a
-    // normalizer may be of another Unicode version.
+    // Uses the bytes of the tokens, not the text: U+2581 in a token is a space, and a normalizer
+    // may follow another version of Unicode.
     let mut rest = Vec::new();
     for &id in &ids[known..] {
         rest.extend_from_slice(table.get(id));
@@ -413,7 +413,7 @@ impl Pipeline {
         self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
     }
 
-    /// Fails if the tokens of a prompt may have other bytes than its text.
+    /// Fails if the bytes of a prompt's tokens may differ from its text.
     pub(crate) fn check_text(&self, text: &str) -> Result<()> {
         let has_name = || text.contains("<0x") || text.ends_with('<') || text.ends_with("<0");
         if self.byte_runs().is_some() && self.model().finds_byte_names() && has_name() {

@@ -260,8 +260,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns how far to read for the tokens of the first `size` bytes, and where the tokens cease
-    /// to equal those of the whole text. The last character of a proper part is not examined.
+    /// Returns how far to read for the tokens of the first `size` bytes, and where tokens may
+    /// differ from the whole text's. The last character of a proper part is not examined.
     fn beginning(&self, size: usize) -> (usize, usize) {
         let all = self.text.len();
         let end = ceil(self.text, size.saturating_add(self.margin()));
@@ -279,8 +279,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns where to start reading for the tokens of the last `size` bytes, and where the tokens
-    /// begin to equal those of the whole text. The first character of a proper part is not
+    /// Returns where to start reading for the tokens of the last `size` bytes, and from where on
+    /// these tokens equal the tokens of the whole text. The first character of a proper part is not
     /// examined.
     fn end(&self, size: usize) -> (usize, usize) {
         let near = floor(self.text, self.text.len().saturating_sub(size));

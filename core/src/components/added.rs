@@ -329,7 +329,7 @@ impl AddedTokens {
                 return Ok(end);
             }
             if !permits(token) {
-                // As in `tokenizers`, a token that counts as text hides all names inside its name.
+                // As in `tokenizers`, a token encoded as text hides all names inside its own name.
                 // A token that a segment does not allow hides only the first byte, as in encodings.
                 return Ok(if self.permits(token) { start + 1 } else { end });
             }

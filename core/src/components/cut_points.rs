@@ -27,7 +27,7 @@ impl Bits {
         Self([const { AtomicU64::new(0) }; ROWS])
     }
 
-    /// Returns the answer for a character; may also call the function for its neighbors.
+    /// Returns the answer for a character; on first use, calls `is_set` for its whole row.
     #[inline(always)]
     pub(crate) fn get(&self, character: char, is_set: impl Fn(char) -> bool) -> bool {
         let code = character as usize;

@@ -75,7 +75,7 @@ pub(crate) struct Locality {
     pub(crate) keeps_printable: bool,
     /// Puts spaces around Han characters.
     pub(crate) isolates_han: bool,
-    /// Text is independent only if its whitespace is dropped.
+    /// Parts of a text are independent only if the whitespace between them is dropped.
     pub(crate) needs_dropped: bool,
 }
 

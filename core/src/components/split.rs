@@ -253,7 +253,7 @@ enum Effect {
     Rewrites,
     /// Drops all whitespace, and looks only at one character and the character before.
     DropsSpaces,
-    /// Cuts, and looks only at one character and the character before.
+    /// Cuts, judging each position only by the two characters around it.
     CutsByCharacter,
     /// Cuts.
     Cuts,
@@ -298,7 +298,7 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether the pre-tokenizer cuts by one character and the character before alone.
+    /// Whether the pre-tokenizer judges each position only by the two characters around it.
     fn is_of_characters(&self) -> bool {
         matches!(self.effect(), Effect::CutsByCharacter | Effect::DropsSpaces)
     }
@@ -325,7 +325,7 @@ impl spec::PreTokenizer {
     }
 }
 
-/// Whether parts drop all whitespace and cut by one character and the character before alone.
+/// Whether parts drop all whitespace, and judge each position only by the two characters around it.
 fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }

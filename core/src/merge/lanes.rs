@@ -126,7 +126,7 @@ impl LaneMerger {
         if pieces.is_empty() {
             return; // Pairs of an image are filled for pieces to merge only.
         }
-        // Without memory for the pairs no piece is merged here, and each one fails by itself.
+        // Without memory for the pairs, no piece is merged here; each piece then fails separately.
         let Ok(pairs) = vocabulary.pairs() else { return };
         let Buffers { blocks, lookups } = &mut **self.buffers.get_or_insert_with(Buffers::new);
         for pieces in pieces.chunks(LANES * BLOCKS) {

@@ -61,8 +61,8 @@ impl Pipeline {
         Ok(Self::of_direct(Arc::new(direct), special))
     }
 
-    /// Returns [`Pipeline::as_ranks`] if its ids equal those of the file also for text without a
-    /// search for special tokens.
+    /// Returns [`Pipeline::as_ranks`] if its ids equal the file's ids even for text that is not
+    /// searched for special tokens.
     ///
     /// In such text, files still find added tokens that are not special, or whitespace alone.
     pub fn same_ranks(&self) -> Option<Self> {

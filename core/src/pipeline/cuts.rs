@@ -15,7 +15,7 @@ impl Pipeline {
         if self.prepends(false) { None } else { self.beginning_cut(run, near) }
     }
 
-    /// Like [`Pipeline::safe_cut`], but the rest, encoded on its own, may have other ids.
+    /// Like [`Pipeline::safe_cut`], but the text after the cut may get different ids on its own.
     pub fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
         if let Some(direct) = self.direct() {
             return direct.splitter().safe_cut(run, near);

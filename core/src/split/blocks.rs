@@ -128,7 +128,7 @@ struct Masks {
     blank: u64,
     apostrophe: u64,
     number: u64,
-    /// All Han characters, in families that cut them separately.
+    /// All Han characters, in families that make each run of Han characters a piece.
     han: u64,
     /// Newlines directly after punctuation; in some families also slashes.
     tail: u64,

@@ -286,8 +286,8 @@ pub fn text(word: &[u8]) -> Result<&str> {
     })
 }
 
-/// Returns a vocabulary of whole words: special tokens, then words by descending count, equal ones
-/// in the order of their bytes, up to `most` tokens.
+/// Returns a vocabulary of whole words: special tokens, then words by descending count, ties in
+/// byte order, up to `most` tokens.
 pub fn word_level(
     words: &PieceTable,
     special_tokens: &[String],

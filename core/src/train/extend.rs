@@ -70,8 +70,8 @@ pub struct Path {
     pub last: Vec<usize>,
     /// Merges that were applied, as indices in [`Learned::merges`].
     pub merges: Vec<u32>,
-    /// With `whole_characters`: a character of the word is cut into three or more pieces, so it
-    /// cannot become one piece, and the word took no part.
+    /// With `whole_characters`: a character of the word is cut into three or more pieces and cannot
+    /// become one piece, so the word was skipped.
     pub blocked: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct Learned {
 /// The progress of learning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of words that are one piece, or took no part.
+    /// Number of words that are one piece, or were skipped.
     pub finished: usize,
     /// Number of all words.
     pub words: usize,
@@ -198,12 +198,12 @@ struct Pair {
     allowed: bool,
     rule: Rc<TieRule>,
     frequency: i128,
-    /// Number of occurrences of the pair; at 0 it is gone, whatever its frequency.
+    /// Number of occurrences of the pair; a pair without occurrences is gone, whatever its
+    /// frequency.
     places: u64,
-    /// Words that may contain the pair: all of them, with repeats and with words that lost the
-    /// pair.
+    /// All words that contain the pair; words may repeat, and some may have lost the pair.
     words: Vec<u32>,
-    /// True while it waits in [`Learner::dirty`].
+    /// True while the pair waits in [`Learner::dirty`].
     dirty: bool,
 }
 
@@ -387,7 +387,7 @@ impl<'a> Learner<'a> {
             if pair.places > 0 && pair.frequency == entry.frequency {
                 return Some(entry.pair);
             }
-            // A lower frequency now: requeue. A higher frequency was queued when it grew.
+            // Requeue a pair whose frequency fell. A frequency that grew is queued already.
             if pair.frequency < entry.frequency {
                 self.enqueue(entry.pair);
             }

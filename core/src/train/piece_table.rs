@@ -298,8 +298,8 @@ impl PieceTable {
         order
     }
 
-    /// Returns the numbers of the pieces, the most frequent first, equal ones in byte order:
-    /// independent of the order of adding.
+    /// Returns the numbers of the pieces, the most frequent first, ties in byte order. The order of
+    /// insertion has no effect.
     pub fn by_count(&self) -> Vec<u32> {
         // Most pieces differ in the count or in the first bytes.
         let mut keys = Vec::with_capacity(self.len());

@@ -116,8 +116,8 @@ impl PerfectHash {
         Ok(())
     }
 
-    /// Returns the only word that the key with this hash can have, or [`EMPTY`], or the word of
-    /// another key.
+    /// Returns the word in the slot for this hash: the key's own word if the key is present;
+    /// otherwise [`EMPTY`] or another key's word.
     #[inline(always)]
     pub(crate) fn word(&self, hash: u64) -> u64 {
         self.slots[self.slot(hash)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...text import quoted
 
-#: Types of pieces by their numbers in a model of SentencePiece, except the ordinary type.
+#: Names of SentencePiece's piece types by number, except the ordinary type.
 _TYPES = {2: "unknown", 3: "control", 4: "user-defined", 5: "unused", 6: "byte"}
 
 #: Types with a different name in each format.

@@ -56,7 +56,7 @@ def corpus_changes(context: Context) -> Outcome:
 
 @RULES.rule("info", "pieces of the corpus that change", needs=["corpus"])
 def corpus(context: Context) -> Outcome:
-    """The number of tokens of your text before and after, and of the pieces that change.
+    """The number of tokens in your text before and after, and the number of pieces that change.
 
     Do: Nothing; compare the numbers with the expected gain.
     """

@@ -158,7 +158,7 @@ def crosses_character(context: Context) -> Outcome:
 
 @RULES.rule("info", "tokens whose text is not encoded as the token", needs=["tokens"])
 def round_trip(context: Context) -> Outcome:
-    """A token whose text is encoded otherwise was hardly seen in training: it may be a glitch
+    """A token whose text encodes to other ids was rarely seen in training, and may be a glitch
     token.
 
     Do: Build no prompts from such ids; mask them if a model samples them.

@@ -16,7 +16,7 @@ const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 pub(crate) struct Words {
     splitter: WordSplitter,
     only_blank: bool,
-    /// Characters that may become whitespace or nothing at an end of a word, in ascending order.
+    /// Characters that may become whitespace or vanish at either end of a word, in ascending order.
     unsure: Vec<char>,
     /// Characters that permit a cut.
     permitted: Box<Bits>,

@@ -111,7 +111,7 @@ fn blocks_cut_at_every_offset_as_the_scanner() {
     }
 }
 
-/// Adjacent characters that masks cannot decide, across more than one batch.
+/// Runs of characters that the masks leave to the scanner, spanning more than one batch.
 #[test]
 fn blocks_cut_hard_characters_in_a_row_as_the_scanner() {
     let tiers = Tier::all();

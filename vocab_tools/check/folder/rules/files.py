@@ -198,8 +198,8 @@ def is_older(source: Source) -> bool:
 
 @FOLDER_RULES.rule("warning", "texts whose ids depend on the version of sentencepiece")
 def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
-    """Up to 0.2.1, sentencepiece rounds the sums of a Unigram model at another step, so that texts
-    encoded then have other ids than today.
+    """Up to 0.2.1, sentencepiece rounds the sums of a Unigram model at a different step, so texts
+    encoded with those versions may have different ids.
 
     Do: Find the version of stored ids; `hf.Tokenizer.from_sentencepiece(version=)` reads as both.
     """

@@ -15,7 +15,7 @@ from ..written import has_generation_tags
 
 @FOLDER_RULES.rule("error", "templates that render no conversation", needs=["template"])
 def template_broken(folder: ModelFolder) -> Outcome:
-    """Requests of chats fail, whatever their messages.
+    """Every chat request fails, whatever its messages.
 
     Do: Correct the template; the example has the error and its line.
     """
