@@ -84,6 +84,7 @@ def _merged(plan: Plan, progress: Callable[[int, int], Any] | None) -> Manifest:
                 manifest.held_out = (check.documents, check.tokens)
         for path in sorted(paths):
             manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
+        del check  # Windows does not move open files.
         move(paths, plan.out)
         write_manifest(plan, manifest, folder)
     return manifest

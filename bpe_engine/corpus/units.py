@@ -79,6 +79,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
             for path in sorted(paths):
                 manifest.files[os.path.basename(path)] = (os.path.getsize(path), sha256(path))
             synced.result()
+        del reader  # Windows does not move open files.
         for part in plan.units[unit]:
             plan.check_input(plan.inputs[part.input])
         if manifest.refused:

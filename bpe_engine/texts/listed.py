@@ -140,14 +140,12 @@ def _of_uri(uri: str) -> list[str]:
     if glob.has_magic(path):
         found = _matched(uri, [name for name in system.glob(path) if not system.isdir(name)])
     elif system.isdir(path):
-        found = _matched(
-            uri,
-            [
-                name
-                for name in system.find(path)
-                if not any(part.startswith((".", "_")) for part in name[len(path) :].split("/"))
-            ],
-        )
+        found = [
+            name
+            for name in system.find(path)
+            if not any(part.startswith((".", "_")) for part in name[len(path) :].split("/"))
+        ]
+        found = _matched(uri, found)
     else:
         found = [path]
     return sorted(system.unstrip_protocol(name) for name in found)

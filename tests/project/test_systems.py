@@ -140,11 +140,8 @@ def test_commands_with_a_code_page(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     text = "naïve 根 €\r\nzwölf\r\r\n\n"
     (tmp_path / "a.txt").write_bytes(text.encode())
-    (tmp_path / "b.jsonl").write_bytes(
-        b"".join(
-            json.dumps({"text": text}, ensure_ascii=False).encode() + b"\r\n" for _ in range(3)
-        )
-    )
+    line = json.dumps({"text": text}, ensure_ascii=False).encode() + b"\r\n"
+    (tmp_path / "b.jsonl").write_bytes(3 * line)
     (tmp_path / "c.tsv").write_bytes("根\t5\r\nlow\t9\r\n".encode())
     (tmp_path / "t.jinja").write_bytes("{{ '根€' }}\r\n{{ messages[0]['content'] }}".encode())
     assert [
@@ -156,32 +153,18 @@ def test_commands_with_a_code_page(tmp_path: Path) -> None:
     program(tmp_path, "corpus", "plan", "b.jsonl", "-o", "out", "-e", "gpt2")
     program(tmp_path, "corpus", "run", "out", "--processes", "1")
     program(tmp_path, "corpus", "verify", "out")
-    program(tmp_path, "learn", "gpt2", "c.tsv", "-o", "base.tiktoken", package="vocab_tools")
-    program(
-        tmp_path,
-        "train",
-        "b.jsonl",
-        "--vocab-size",
-        "300",
-        "-o",
-        "own.tiktoken",
-        package="vocab_tools",
-    )
-    program(
-        tmp_path,
-        "convert",
-        "own.tiktoken",
-        "tokenizer.json",
-        "--pattern",
-        "gpt2",
-        package="vocab_tools",
-    )
-    program(tmp_path, "check", "own.tiktoken", package="vocab_tools")
+    for command in (
+        "learn gpt2 c.tsv -o base.tiktoken",
+        "train b.jsonl --vocab-size 300 -o own.tiktoken",
+        "convert own.tiktoken tokenizer.json --pattern gpt2",
+        "check own.tiktoken",
+    ):
+        program(tmp_path, *command.split(), package="vocab_tools")
     (tmp_path / "zwölf.jsonl").write_bytes((tmp_path / "b.jsonl").read_bytes())
-    command = ["compare", "gpt2", "o200k_base", "--corpus", "zwölf.jsonl"]
+    compare = ["compare", "gpt2", "o200k_base", "--corpus", "zwölf.jsonl"]
     reports = [f"répört{ending}" for ending in (".html", ".md", ".json")]
     options = [word for report in reports for word in ("--report", report)]
-    printed = program(tmp_path, *command, *options, "--json", package="vocab_tools")
+    printed = program(tmp_path, *compare, *options, "--json", package="vocab_tools")
     written = [(tmp_path / report).read_text(encoding="utf-8") for report in reports]
     assert all(r"zw\udcc3\udcb6lf" in text for text in (written[0], *written[2:], printed))
     assert (tmp_path / "base.tiktoken").read_bytes() == b64encode("根".encode()) + b" 50257\n"

@@ -90,6 +90,7 @@ class _Writer(Writer):
         if self.waiting:
             self._write()
         self.file.close()
+        del self.file  # Closes the stream below it, too.
         return [self.path]
 
 

@@ -25,9 +25,8 @@ __all__ = ["FORMAT"]
 class _Writer(Writer):
     def __init__(self, path: str, layout: Layout):
         self.dtype = layout.uint()
-        self.paths = [f"{path}.npy", f"{path}.csv.gz"] + [
-            f"{path}.label_mask.npy"
-        ] * layout.has_loss
+        self.paths = [f"{path}.npy", f"{path}.csv.gz"]
+        self.paths += [f"{path}.label_mask.npy"] * layout.has_loss
         self.raw = [open(name, "wb") for name in self.paths]
         # Without time and name, for reproducible bytes.
         self.csv = gzip.GzipFile("", "wb", 6, self.raw[1], mtime=0)
