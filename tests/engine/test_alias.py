@@ -14,7 +14,7 @@ from oracles import oracle
 import bpe_engine
 from bpe_engine.read.builtin import BUILTIN
 
-# `error_of(call)` is the error that a call raises, as in `error_of(lambda: 1 / 0)`.
+# `error_of(call)` returns the error that a call raises, as in `error_of(lambda: 1 / 0)`.
 BEGINNING = """
 import sys
 def error_of(call):
@@ -64,7 +64,7 @@ DATA = Path(__file__).parents[2] / "data" / "r50k_base.tiktoken"
 
 
 INSTALL = "import bpe_engine\nbpe_engine.install()\n"
-#: Ways to use this package as tiktoken, each as the start of a program.
+#: Ways to use this package in place of tiktoken, each as the first lines of a program.
 WAYS = {
     "sys.modules": "import bpe_engine\nsys.modules['tiktoken'] = bpe_engine\n",
     "install, twice": INSTALL * 2,
@@ -116,7 +116,7 @@ def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
 
 
 def test_install_after_tiktoken_was_used():
-    """`install` warns, because older encodings can no longer be pickled; `uninstall` undoes it."""
+    """`install` warns that earlier encodings can no longer be pickled; `uninstall` undoes this."""
     run(
         """
         import pickle, sys, warnings
@@ -181,7 +181,7 @@ import bpe_engine
 
 
 def test_plugins(plugins):
-    """A plugin's encodings come after the package's, with or without tiktoken's plugin."""
+    """A plugin's encodings are listed after the package's, with and without the alias."""
     path = plugins(my_plugin=PLUGIN % {"name": "plugged"})
     for prepare in ("", "sys.modules['tiktoken'] = bpe_engine\n"):
         run(
@@ -221,7 +221,7 @@ TAKEN = "Duplicate encoding name {} in tiktoken plugin tiktoken_ext.two"
     ids=["two of a name", "a name of the package", "no constructors", "an error"],
 )
 def test_broken_plugins(plugins, modules, message):
-    """The package's encodings work; names, constructors and unknown encodings raise each time."""
+    """Built-in encodings work; listing names, constructors and unknown names raise each time."""
     run(
         f"""
         import bpe_engine
@@ -241,7 +241,7 @@ def test_broken_plugins(plugins, modules, message):
 
 
 def test_constructors_exist_after_get_encoding():
-    """Programs read and extend the constructors, as in tiktoken."""
+    """Programs can read and extend the constructors, as in tiktoken."""
     run(
         """
         import bpe_engine
@@ -332,7 +332,7 @@ def test_nothing_is_replaced_before_install(tmp_path):
 
 @posix
 def test_plugins_without_tiktoken(plugins, tmp_path):
-    """Plugins are also found if their folder is added to the path later."""
+    """Plugins are found even if their folder is added to the path later."""
     path = plugins(my_plugin=PLUGIN % {"name": "plugged"})
     run_without_tiktoken(
         f"""

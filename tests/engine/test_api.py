@@ -193,7 +193,7 @@ def test_return_types(gpt2):
 
 
 def test_numpy_arrays_belong_to_the_caller(gpt2):
-    """Arrays are writable, and outlive all other objects."""
+    """Arrays are writable, and later calls do not change them."""
     first = gpt2.encode_to_numpy("hello world")
     first += 1
     assert first.tolist() == [31374, 996]
@@ -203,7 +203,7 @@ def test_numpy_arrays_belong_to_the_caller(gpt2):
 
 
 def test_lists_hold_right_ints(gpt2):
-    """Lists share small ints, and have new objects for larger ints."""
+    """Lists share Python's small ints, and hold new objects for larger ints."""
     big = bpe_engine.Encoding(
         "big",
         pat_str="(?s).",
@@ -243,7 +243,7 @@ def test_definition_is_public_and_read_only():
 
 
 def test_constructors_describe_their_encodings():
-    """A copy has the same normalization; otherwise its ids would differ."""
+    """An encoding made from a constructor's arguments has the same normalization and ids."""
     for name, constructor in bpe_engine.registry.ENCODING_CONSTRUCTORS.items():
         made, shared = bpe_engine.Encoding(**constructor()), bpe_engine.get_encoding(name)
         text = "e\u0301 \u212a <|endoftext|> naïve"
@@ -278,14 +278,14 @@ def test_docstrings(name):
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        # The plug-in for a server that is not installed.
+        # The server for this plug-in is not installed.
         assert name.startswith("bpe_engine.serving."), error
         pytest.skip(str(error))
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
 def test_docstrings_of_native_methods():
-    """Docstrings of public names are in Rust; the stub has none."""
+    """Public names have docstrings in Rust; the stub has none."""
     stub = pathlib.Path(bpe_engine._core.__file__).with_name("_core.pyi").read_text()
     for node in ast.walk(ast.parse(stub)):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
@@ -363,7 +363,7 @@ def test_stub(tmp_path):
     """Checks the stub of the native module with mypy's stubtest."""
     pytest.importorskip("mypy")
     allowed = tmp_path / "allowed"
-    # Python has these names for the buffer protocol from 3.12 on.
+    # Python 3.12 added these names for the buffer protocol.
     allowed.write_text(
         "bpe_engine._core.TokenBuffer.__buffer__\nbpe_engine._core.TokenBuffer.__release_buffer__\n"
         # The signature shows `()` for a set.

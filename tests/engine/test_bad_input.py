@@ -52,7 +52,7 @@ def test_wrong_type_of_batch(gpt2, method):
 
 
 def test_columns_where_lists_are_read(gpt2):
-    """Refuses a column before reading items: an item of a damaged column ends the process."""
+    """A column is refused before any item is read: reading a damaged item can crash the process."""
     pyarrow = pytest.importorskip("pyarrow")
     whole = pyarrow.array(["a", "b"])
     numbers = np.array([0, 2, 1], np.int32).tobytes()
@@ -103,7 +103,7 @@ def test_collections_of_special_names(gpt2):
             gpt2.encode("abc", disallowed_special=kind(["b"]))
     with pytest.raises(ValueError, match="disallowed special token ''"):
         gpt2.encode("abc", disallowed_special=[""])
-    # Disallowed names raise first, and surrogates do not hide them.
+    # Disallowed names raise even if they are also allowed, and even after a surrogate.
     with pytest.raises(ValueError):
         gpt2.encode("b", allowed_special={"b"}, disallowed_special={"b"})
     with pytest.raises(ValueError):
@@ -277,7 +277,7 @@ def test_invalid_constructor_arguments(changes, error, message):
 
 
 def test_explicit_n_vocab():
-    assert make(explicit_n_vocab=0).n_vocab == 256  # As if not given, like tiktoken.
+    assert make(explicit_n_vocab=0).n_vocab == 256  # As in tiktoken, zero means no value.
     assert make(explicit_n_vocab=256).n_vocab == 256
     assert make(explicit_n_vocab=257, special_tokens={"<|x|>": 256}).n_vocab == 257
 

@@ -1,4 +1,4 @@
-"""Tests that batches and threads give the ids of single calls."""
+"""Tests that batches and threads give the same ids as single calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bpe_engine.abilities.ragged import TokenBatch
 
 END = "<|endoftext|>"
 
-# Positions where a cut could be wrong: spaces, contractions, Han without spaces, special names.
+# Parts around which a cut could be wrong: spaces, contractions, Han without spaces, special names.
 PARTS = ["a", "Word", " ", "  ", "\n", "\r\n", "'s", "的", "汉字", "。", "，", "1", "23", "<|", "|>", "🦀",
          "é", "e\u0301", "\u3000", "\ud800", END, "한국어", "!", "don't "]  # fmt: skip
 texts = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
@@ -49,7 +49,7 @@ def test_batches_equal_single_calls(name: str, threads: int | None) -> None:
     assert enc.encode_batch(batch, num_threads=threads, disallowed_special=()) == expected
     flat = enc.encode_batch_to_numpy(batch, num_threads=threads, disallowed_special=())
     assert rows(flat) == expected
-    flat.values[:] = 0  # The lists belong to the caller.
+    flat.values[:] = 0  # The array belongs to the caller.
     allowed = [enc.encode(text, allowed_special={END}) for text in batch]
     assert rows(enc.encode_batch_to_numpy(batch, allowed_special={END})) == allowed
     assert enc.decode_batch(expected, num_threads=threads) == batch
@@ -116,7 +116,7 @@ def test_a_long_text_on_threads(both: Pair, text: str) -> None:
 def test_hard_texts_on_threads(name: str, text: str) -> None:
     both = pair(name)
     for allowed in (set(), {END}):
-        # Long enough for two threads, with the text at every cut.
+        # Long enough for two threads, with copies of the text around every cut.
         long = text * (130_000 // (len(text.encode("utf-8", "surrogatepass")) or 130_000) + 1)
         arguments = {"allowed_special": allowed, "disallowed_special": ()}
         one = both.ours.encode_to_numpy(long, **arguments)
@@ -165,7 +165,7 @@ def test_batches_call_overridden_methods(Encoding):
     ],
 )
 def test_error_without_numpy(call: str, error: str) -> None:
-    """Runs in a process that cannot import numpy."""
+    """Without numpy, the error says what to install, and which method needs no numpy."""
     program = (
         "import sys; sys.modules['numpy'] = None; import bpe_engine\n"
         f"bpe_engine.get_encoding('gpt2').{call}"

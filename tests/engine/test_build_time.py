@@ -1,4 +1,4 @@
-"""Tests that building a vocabulary takes linear work, whatever the bytes of its tokens."""
+"""Tests that building a vocabulary takes linear work, for tokens of any bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ranks(tokens) -> dict[bytes, int]:
 
 
 def random_tokens(count: int, length: int):
-    """Returns random bytes, the same in each run."""
+    """Yields pseudorandom tokens, the same in each run."""
     state = 1
     for _ in range(count):
         state = state * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
@@ -43,7 +43,7 @@ VOCABULARIES = {
 
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_building_is_linear_work(name):
-    """Building once took 40 times as long as in tiktoken, and more with more tokens."""
+    """Building was once 40 times slower than in tiktoken, and worse for larger vocabularies."""
     kwargs = {"pat_str": PATTERN, "mergeable_ranks": VOCABULARIES[name](), "special_tokens": {}}
     tokens = kwargs["mergeable_ranks"]
     done = work(lambda: bpe_engine.Encoding("x", **kwargs))
@@ -62,7 +62,7 @@ def test_a_giant_token_in_a_file_is_linear_work(tmp_path):
 
 
 def test_special_tokens_that_begin_with_each_other():
-    # Quadratic time would mean half an hour.
+    # Quadratic work would take half an hour.
     names = {f"t{number}": 256 + number for number in range(1_000_000)}
     encoding = bpe_engine.Encoding(
         "x", pat_str=PATTERN, mergeable_ranks=BYTES, special_tokens=names

@@ -1,4 +1,4 @@
-"""Tests caches: they never change results, and can be turned off."""
+"""Tests that caches never change results, and can be turned off."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_caches_can_change_while_others_encode(
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_many_words_on_several_threads(name: str) -> None:
-    """Each cache meets the same pieces in different contexts: words come in a new order each time,
-    on two native threads and then on four Python threads."""
+    """Caches see the same pieces in different contexts: each text shuffles the words, on two native
+    threads and then on four Python threads."""
     both = pair(name)
     latin = ["".join(letters) for letters in itertools.product("bcdfgkmpxz", repeat=3)]
     cyrillic = ["".join(letters) for letters in itertools.product("бвгджзклмн", repeat=3)]

@@ -1,4 +1,4 @@
-"""Tests chunks for retrieval: they cover the text, fit, and end where a reader would pause."""
+"""Tests that chunks for retrieval cover the text, fit the limit, and end at natural pauses."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_headings_and_fences_stay_whole() -> None:
         assert "".join(whole) == text and len(whole) <= 2 * len(plain)
         assert not any(chunk.rstrip().endswith("Title") for chunk in whole)
         assert all(chunk.count("```") % 2 == 0 for chunk in whole)
-    # If both do not fit, the limit takes precedence.
+    # If a fence does not fit, the limit takes precedence.
     small = GPT2.chunk_spans(text, 8, markdown=True)
     assert "".join(text[start:end] for start, end, _ in small) == text
     assert any(text[start:end].count("```") == 1 for start, end, _ in small)

@@ -1,4 +1,4 @@
-"""Tests the command `bpe-engine`, in this process, or in a child if pipes matter."""
+"""Tests the `bpe-engine` command in this process, or in a child process if pipes matter."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Run:
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    """Runs a command in this process, and returns status, output and errors."""
+    """Runs a command in this process, and returns its status, output and errors."""
     done = Run(*arguments)
     return done.status, done.out, done.err
 
@@ -282,7 +282,7 @@ def test_show_wraps_and_loses_nothing(text: str, width: int) -> None:
 
 @given(st.lists(st.binary(max_size=5)))
 def test_whole_characters_keep_all_bytes(parts: list[bytes]) -> None:
-    """Characters move to the token in which they begin; bytes outside characters stay."""
+    """Each character moves to the token where it begins; bytes outside characters stay in place."""
     whole = list(visible.whole_characters(parts))
     assert len(whole) == len(parts)
     assert b"".join(characters for _, characters in whole) == b"".join(parts)
@@ -312,7 +312,7 @@ def test_show_in_color() -> None:
     assert [text for _, text in backgrounds] == ["Hello", ",", "·world", "!"]
     assert len({color for color, _ in backgrounds}) == 4
     assert "13225" in out
-    # Text cannot smuggle control sequences into the terminal.
+    # Text cannot inject control sequences into the terminal.
     _, out, _ = run("show", "--color", "never", "\x1b[31mred\x9b\u202e")
     assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
 
@@ -457,7 +457,7 @@ def test_interrupt() -> None:
         cwd=Path(__file__).parent,
     )
     assert process.stdin is not None
-    # More than fits into a pipe: when the write ends, the command is reading.
+    # Exceeds the capacity of a pipe: once the write returns, the command is reading.
     process.stdin.write(b"a word " * 40_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -599,7 +599,7 @@ def test_every_command_takes_a_tokenizer_without_ranks(tmp_path: Path) -> None:
 
 
 def test_text_becomes_no_special_token(tmp_path: Path) -> None:
-    """Text stays text even if the model would make it a token, except with --allow-special."""
+    """Text yields no special token without --allow-special, even if the model would make one."""
     path = tmp_path / "my-model.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
     text, own = "a</s>b", ("-e", str(path))
@@ -629,7 +629,7 @@ def test_a_text_in_place_of_a_name(tmp_path: Path) -> None:
 
 
 def test_spaces_of_a_decoder_are_not_shown(tmp_path: Path) -> None:
-    """BERT's decoder puts a space before every word and every bracket."""
+    """`show` omits the spaces that BERT's decoder puts before words and brackets."""
     words = ["[UNK]", "a", "b", "##b", "[", "/", "'"]
     path = tmp_path / "bert.json"
     model = {"type": "WordPiece", "vocab": {word: id for id, word in enumerate(words)}}

@@ -12,16 +12,16 @@ from seeds import EXAMPLES
 
 CONTEXTS = ["{}", "a{}b", " {} ", "1{}2", "A{}", "!{}!", "'{}s", "\n{}\n", "  {}x"]
 
-# Planes whose code points are all unassigned, private or of one kind.
+# Planes whose code points are all unassigned, private-use or of one kind.
 UNIFORM_PLANES = [2, *range(4, 14), 15, 16]
 FEW_CONTEXTS = ["A{}b", " {}1"]
 
-# In a run of one category, one of this many code points is tested.
+# In a run of one category, one code point in this many is tested.
 EVERY = 67
 
 
 def is_one_of_many(code: int) -> bool:
-    """Returns True if the neighbors have the same category and are tested instead."""
+    """Returns True if a code point can be skipped: its neighbors have the same category."""
     if code < 0x3000 or code % EVERY == 0 or code == 0x10FFFF:
         return False
     neighbors = {unicodedata.category(chr(c)) for c in (code - 1, code, code + 1)}
@@ -35,8 +35,8 @@ def code_points() -> list[int]:
 
 
 def test_every_code_point(family: Pair):
-    """Tests all code points nightly, or those where the category changes and a few others."""
-    # A sample of one plane at a time.
+    """Nightly, tests all code points; otherwise, a sample and those where the category changes."""
+    # Tests one plane at a time.
     for plane, codes in itertools.groupby(code_points(), lambda code: code >> 16):
         contexts = FEW_CONTEXTS if plane in UNIFORM_PLANES else CONTEXTS
         while characters := [chr(c) for c in itertools.islice(codes, 2048)]:
@@ -45,7 +45,7 @@ def test_every_code_point(family: Pair):
 
 
 def check(family: Pair, characters: list[str], text: str) -> None:
-    """Compares the ids of a text, and after a difference the ids of each character."""
+    """Compares the ids of a text; if they differ, finds the character responsible."""
     if is_exact(family, text):
         return
     for character in characters:

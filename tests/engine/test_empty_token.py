@@ -1,4 +1,4 @@
-"""Compares vocabularies with an empty token, like Whisper's multilingual one, with tiktoken."""
+"""Compares vocabularies that contain an empty token, such as Whisper's, with tiktoken."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = ["", "abc ab", "的的abc的 x", "a" * 50, " ", "I'm here 123\n\n  x"]
 
 @pytest.fixture(params=["synthetic", "whisper"])
 def pair(request, tmp_path):
-    """Returns both engines' encodings of a rank file with an empty token, and its path."""
+    """Returns both packages' encodings of a rank file with an empty token, and the file's path."""
     path = tmp_path / "mine.tiktoken"
     if request.param == "whisper":
         if not WHISPER.exists():

@@ -15,7 +15,7 @@ import bpe_engine
 # The ids of p50k_base have a gap.
 FAMILIES = [*ONE_OF_EACH_PATTERN, "p50k_base"]
 
-# The first and last code points of scripts.
+# The first and last code point of each script.
 SCRIPTS = {
     "latin": (0x41, 0x24F),
     "greek": (0x370, 0x3FF),

@@ -1,4 +1,4 @@
-"""Tests forks while another thread is inside a call: the child can make the same call."""
+"""Tests that a child forked while a thread is inside a call can make the same call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
-# Calls that release the interpreter or take locks: expressions over the names in PREPARATION.
+# Calls that release the interpreter or take locks, as code over the names in PREPARATION.
 CALLS = [
     "bpe_engine.align(enc, enc, text[:50_000])",
     "enc.chunk(text, 100, 10)",
@@ -32,7 +32,7 @@ CALLS = [
     "bpe_engine.Tokenizer(enc)(text[:5000])",
 ]
 
-# A child may find Python's import locks taken, so the imports of these calls come first.
+# A child may inherit held import locks, so the modules of these calls are imported first.
 PREPARATION = """
 import faulthandler, glob, os, signal, sys, threading, time
 import bpe_engine.abilities.alignment, bpe_engine.abilities.chunks, bpe_engine.abilities.columns, bpe_engine.abilities.healing
@@ -73,7 +73,7 @@ faulthandler.enable()
 """
 
 
-# If SLOW is set, a thread takes 20 ms to attach to the interpreter again.
+# If SLOW is set, a thread takes 20 ms to reattach to the interpreter.
 SLOW_THREADS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -92,7 +92,7 @@ void PyEval_RestoreThread(void *state) {
 }
 """
 
-# A thread makes each call, the first of an encoding; meanwhile children make the same call.
+# For each call, a thread calls it on a new encoding while forked children make the same call.
 FORK_WHILE_SLOW = """
 import ctypes
 long, text, ids, segments = text * 15, text[:9000], ids[:999], [("<|endoftext|>", True)]

@@ -1,4 +1,4 @@
-"""Tests shared objects that many threads use while some change them, with and without the GIL."""
+"""Tests objects that threads use while other threads change them, with and without the GIL."""
 
 from __future__ import annotations
 

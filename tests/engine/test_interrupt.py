@@ -39,7 +39,7 @@ CALLS = {
     "encode_segments of a tokenizer file": "file.encode_segments([(unknown, False)])",
 }
 
-# A file over characters with a normalized added token: tests follow segments through every step.
+# A character-level tokenizer file with a normalized added token, so segments take every step.
 NO_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
 FILE = {
     "normalizer": {"type": "Lowercase"},
@@ -70,7 +70,7 @@ encoded = file.encode(unknown)
 signal.signal(signal.SIGVTALRM, signal.default_int_handler)
 """
 
-# The signal comes after a little CPU time, during the call, on a machine under any load.
+# The timer counts CPU time, so the signal arrives during the call under any load.
 PROGRAM = """
 before = work_done()
 try:

@@ -107,7 +107,7 @@ def test_gzip(write):
     packed = gzip.compress(CL100K.read_bytes())
     path = write(packed, "cl100k.tiktoken.gz")
     assert load.load_tiktoken_bpe(path) == ranks("cl100k_base")
-    # The hash covers the file or the contents.
+    # The hash may be that of the file or of the unpacked contents.
     for expected in (CL100K_SHA256, hashlib.sha256(packed).hexdigest(), CL100K_SHA256.upper()):
         assert load_encoding(path, expected_hash=expected).encode("hi") == [6151]
     assert load_encoding(path).name == "cl100k"
@@ -181,7 +181,7 @@ def test_line_ends(write):
 
 @pytest.fixture
 def network(monkeypatch):
-    """Returns a `requests` that serves a dict of files, and the list of requests."""
+    """Replaces `requests`; returns the files that it serves, and the list of requested URLs."""
     files, asked = {}, []
 
     def get(url, *, stream, timeout):
@@ -276,7 +276,7 @@ def test_check_hash():
 
 
 def gpt2_files(tmp_path, change=lambda ids: None):
-    """Makes the pair of files for r50k_base from its ranks."""
+    """Writes GPT-2's pair of files for the first 1000 ranks of r50k_base."""
     written, all_ranks = byte_level.text_of, ranks("r50k_base")
     some = {token: rank for token, rank in all_ranks.items() if rank < 1000}
     pairs = (pair for pair in vocabulary.token_splits(some).values() if pair)
@@ -360,7 +360,7 @@ def test_errors_of_a_vocabulary_name_its_files(write):
         with pytest.raises(ValueError) as error:
             load_encoding(path, extra=extra)
         assert str(error.value).startswith(message)
-    # Errors from outside the files do not name the files.
+    # Errors that the files did not cause do not name the files.
     with pytest.raises(ValueError) as error:
         load_encoding(first, special_tokens={"<|x|>": 7})
     assert first not in str(error.value)
@@ -493,7 +493,7 @@ def test_published_ranks_bring_their_own_pattern(name, tmp_path):
     text = "It's 12345 e\u0301 " + "".join(published.special_tokens)
     expected = published.encode(text, allowed_special="all")
     assert ours.encode(text, allowed_special="all") == expected
-    # A file that begins with these tokens, and has a token at a special token's id.
+    # A file that extends the published ranks, with a token at a special token's id.
     taken, id = list(published.special_tokens.items())[-1]
     more = tmp_path / "more.tiktoken"
     more.write_bytes((DATA / f"{name}.tiktoken").read_bytes() + line(b"zzzqqq", id))

@@ -30,7 +30,7 @@ INPUTS = {
     "emoji": "🤖" * (MILLION // 4),
 }
 
-# Runs with irregular ends, and near repetitions.
+# Runs of a unit, each ended by another character.
 NEAR_RUNS = {
     f"{unit} {length} {end}": (unit * length + end) * (200_000 // (length * len(unit) + len(end)))
     for unit, end in (
@@ -45,12 +45,11 @@ NEAR_RUNS = {
     for length in (7, 63, 130)
 }
 
-# A run of whitespace of this length makes tiktoken panic; there the reference is computed from the
-# pattern.
+# tiktoken panics on runs of whitespace this long, so the pattern gives the expected ids.
 SPACES = {"spaces": " " * MILLION, "spaces and a letter": " " * MILLION + "x"}
 
 
-# Characters of a text to encode. tiktoken takes a second for some whole texts.
+# Number of characters to encode; tiktoken takes a second for some whole texts.
 PART = few([100_000, MILLION])[-1]
 
 
@@ -85,7 +84,7 @@ def test_ids_of_near_runs(family: Pair, kind):
 
 @pytest.mark.parametrize("kind", [*INPUTS, *SPACES, *NEAR_RUNS])
 def test_no_text_takes_much_work(family: Pair, kind):
-    """A bracket and dashes once took 70 times as long a byte as words."""
+    """Dashes after a bracket once took 70 times as long per byte as words."""
     text = {**INPUTS, **SPACES, **NEAR_RUNS}[kind][:200_000]
     family.ours.set_caching(False)
     try:

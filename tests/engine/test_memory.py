@@ -28,7 +28,7 @@ result = CALL
 print((peak() - before) / len(text))
 """
 
-# Bytes per byte of text, without the result.
+# Maximum growth of memory, in bytes per byte of text.
 PEAKS = {
     "count": ("enc.count(text)", 0.5),
     "count_till_limit": ("enc.count_till_limit(text, 10**9)", 0.5),
@@ -82,7 +82,7 @@ print(peak() - before, len(pool))
 
 
 def test_closed_streams_leave_no_memory():
-    """Each stream takes some 300 KB for its stop strings; all streams would take a gigabyte."""
+    """Each stream takes about 300 KB for its stop strings; a leak would reach a gigabyte."""
     run = subprocess.run(
         [sys.executable, "-c", STREAMS], capture_output=True, text=True, timeout=300
     )

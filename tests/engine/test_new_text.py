@@ -24,7 +24,7 @@ LEADS = ["", " ", " ", "\n", " (", ", ", "。", "、", "\u00a0", "「", "\u3000"
 
 
 def words(seed: int, count: int) -> list[str]:
-    """Makes words of 1 to 16 letters after a prefix, sometimes longer or of two scripts."""
+    """Returns words of 1 to 16 letters after a lead, sometimes of 40 letters or of two scripts."""
     draw = seeded("words", seed)
     found = []
     for _ in range(count):
@@ -49,7 +49,7 @@ def test_new_then_known_then_in_another_order(name: str) -> None:
 
 
 def test_runs_of_chinese_of_any_length(family: Pair) -> None:
-    """Chinese is cut into many pieces; some are new."""
+    """A run of Chinese is cut into many pieces, some of them new."""
     draw = seeded("chinese")
     common = ALPHABETS["chinese"]
     for length in [1, 2, 5, 6, 255, 256, 257, 510, 511, 512, 513, 1023, 1024, 1025, 4000]:
@@ -60,7 +60,7 @@ def test_runs_of_chinese_of_any_length(family: Pair) -> None:
 
 
 def test_pieces_of_every_length(family: Pair) -> None:
-    """Pieces have few or many ids, in order to use all tables of the cache."""
+    """Pieces have few or many ids, so that they fill every table of the cache."""
     draw = seeded("lengths")
     vowels, rulers = "aeiou", ["-+", "=|", "~-", "_."]
     pieces = []
@@ -76,7 +76,7 @@ def test_pieces_of_every_length(family: Pair) -> None:
     text = "".join(pieces)
     for _ in range(4):
         assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
-        # Known pieces, and a few pieces that are new or in another table.
+        # Known pieces, and a few that are new or in another table.
         draw.shuffle(pieces)
         text = " the" * draw.randrange(1000) + (" of the" * 200).join(pieces[:40])
         assert family.ours.encode(text, disallowed_special=()) == family.expected(text)
@@ -98,7 +98,7 @@ def test_new_pieces_that_recur_at_once(family: Pair) -> None:
 
 
 def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
-    """Ids stay correct while pieces are evicted and come back."""
+    """Evicting and reinserting pieces does not change ids."""
     texts = [
         " ".join(format(i * 7919 + 1_000_003 * j, "x") for i in range(60_000)) for j in range(4)
     ]
@@ -109,7 +109,7 @@ def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
 
 
 def test_one_odd_character_among_ascii(gpt2) -> None:
-    """Strings have one, two or four bytes per character."""
+    """The odd character decides whether Python stores one, two or four bytes per character."""
     both = pair("gpt2")
     for length in (63, 64, 65, 128, 200):
         for odd in ("\ud800", "é", "世", "😀"):

@@ -13,7 +13,7 @@ from strategies import texts
 
 
 def expected_offsets(both: Pair, text: str, ids: list[int]) -> list[tuple[int, int]]:
-    """Computes offsets by their definition: the characters with the bytes of each token."""
+    """Computes offsets by their definition: the characters that contain the bytes of each token."""
     owner = [place for place, c in enumerate(text) for _ in c.encode()]
     spans, start = [], 0
     for token in both.theirs.decode_tokens_bytes(ids):
@@ -43,14 +43,14 @@ def test_offsets_lead_back_through_normalization(text):
     ids, offsets = qwen.encode_with_offsets(text, disallowed_special=())
     assert ids == pair("qwen").expected(text)
     assert len(ids) == len(offsets)
-    # Ascending, within the text, and together covering it.
+    # The spans ascend, lie within the text, and together cover it.
     covered = 0
     for start, end in offsets:
         assert 0 <= start < end <= len(text)
         assert start <= covered
         covered = max(covered, end)
     assert covered == len(text)
-    # The normalized characters of a token contain the token.
+    # Normalizing the characters at a token's offsets gives text that contains the token.
     for id, (start, end) in zip(ids, offsets):
         assert qwen.decode_bytes([id]) in normalized("qwen", text[start:end]).encode()
 
@@ -77,21 +77,21 @@ def test_decode_with_offsets(name, text):
 
 @functools.cache
 def any_token(name: str) -> st.SearchStrategy[int]:
-    """Returns the strategy for an encoding's ids, created only once because there are many."""
+    """Returns a strategy for an encoding's ids, cached because there are many ids."""
     return st.sampled_from(list(pair(name).ours._mergeable_ranks.values()))
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(data=st.data())
 def test_decode_with_offsets_of_anything(name, data):
-    """tiktoken raises for bytes that are not UTF-8; ours have offsets into the decoded text."""
+    """For bytes that are not UTF-8, tiktoken raises; we return offsets into the decoded text."""
     ours = pair(name).ours
     ids = data.draw(st.lists(any_token(name), max_size=8))
     text, offsets = ours.decode_with_offsets(ids)
     assert text == ours.decode(ids)
     for place, offset in enumerate(offsets):
         before = ours.decode(ids[:place])
-        # The bytes before a token are as many characters, or the last one is incomplete.
+        # The offset counts the characters before the token, except an incomplete last character.
         assert len(before) - 1 <= offset <= len(before)
         if not before.endswith("\ufffd"):
             assert text[:offset] == before

@@ -78,7 +78,7 @@ def test_copy(both: Pair):
 
 
 def test_states_are_tiktokens():
-    """The state of an encoding pickled by value contains tiktoken's."""
+    """The state of an encoding pickled by value includes tiktoken's, and tiktoken's state loads."""
     arguments = {"pat_str": ".", "mergeable_ranks": {b"a": 0}, "special_tokens": {"<|x|>": 1}}
     theirs = tiktoken.Encoding("x", **arguments).__getstate__()
     ours = Encoding("x", **arguments).__getstate__()
@@ -98,7 +98,7 @@ def expected(encoding: Encoding) -> tuple[list[int], list[list[int]]]:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes(method):
-    """Batches work in children after batches in the parent, whose threads a fork ends."""
+    """A child process encodes batches after its parent has, although a fork copies no threads."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     encodings = [get_encoding("o200k_base"), get_encoding("qwen")]
@@ -109,7 +109,7 @@ def test_processes(method):
 
 
 def test_other_threads_run_meanwhile(gpt2):
-    """Another thread runs while one encodes a long text."""
+    """Encoding a long text lets other Python threads run."""
     text = "the quick brown fox jumps over the lazy dog. " * 60_000
     turns = 0
     stop = False
@@ -131,7 +131,7 @@ def test_other_threads_run_meanwhile(gpt2):
     sys.setswitchinterval(1000)  # Python never makes a thread yield.
     try:
         thread.start()
-        # On a busy machine the other thread may come too late for one call.
+        # On a busy machine, the other thread may not run during a given call.
         assert any(others_ran() for _ in range(500))
     finally:
         stop = True

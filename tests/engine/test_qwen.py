@@ -1,4 +1,4 @@
-"""Tests the encodings of Qwen: worked examples, normalization, generations, names of models."""
+"""Tests the Qwen encodings: worked examples, normalization, generations, model names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENCODING = get_encoding("qwen")
 
 
 def test_special_tokens_are_looked_for_after_normalizing():
-    # '<' and U+0338 are one character in form C, so the name is gone.
+    # NFC composes '<' and U+0338, so the name disappears.
     assert ENCODING.encode("<\u0338|endoftext|>") == ENCODING.encode("\u226e|endoftext|>")
     assert ENCODING.encode("\u212a") == ENCODING.encode("K")
     assert ENCODING.encode("e\u0301") == ENCODING.encode("\u00e9")
@@ -91,7 +91,7 @@ def test_ids_of_a_generation(name, text):
 
 
 def test_a_name_that_normalization_removes():
-    """`tokenizers` searches for added tokens first. Only U+0338 composes with '>'."""
+    """Unlike `tokenizers`, searches for names after normalizing. Only U+0338 composes with '>'."""
     text = "<|im_end|>\u0338"
     assert get_encoding("qwen3").encode(text) == ENCODING.encode("<|im_end|\u226f")
 

@@ -1,4 +1,4 @@
-"""Compares the readable engine, an oracle of other tests, with tiktoken."""
+"""Compares the reference engine, an oracle for other tests, with tiktoken."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_special_tokens_are_tiktokens(
         assert readable(name).encode(text, **rules) == expected
 
 
-# Beyond the ideographs, nearly all characters are private or unassigned.
+# Beyond the ideographs, nearly all code points are private-use or unassigned.
 CODE_POINTS = [c for c in [*range(0x33480), *range(0xE0000, 0xE0200)] if not 0xD800 <= c < 0xE000]
 CONTEXTS = ["a{}b", " {}", "!{}1", "'{}A\n"]
 
@@ -86,7 +86,7 @@ CONTEXTS = ["a{}b", " {}", "!{}1", "'{}A\n"]
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.thorough
 def test_every_code_point_has_tiktokens_class(name: str, context: str) -> None:
-    # A different third in each context.
+    # Each context tests one third of the code points.
     codes = CODE_POINTS[CONTEXTS.index(context) % 3 :: 3]
     characters = [context.format(chr(c)) for c in codes]
     text = normalized(name, " x1".join(characters))
@@ -95,7 +95,7 @@ def test_every_code_point_has_tiktokens_class(name: str, context: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_code_points_have_tiktokens_class(name: str) -> None:
-    """Tests the first blocks and random others in each context."""
+    """Tests the first blocks and a random sample of other code points in each context."""
     codes = [*range(0x3000), *seeded("code points", name).sample(CODE_POINTS, 4000)]
     text = normalized(name, " x1".join(form.format(chr(c)) for c in codes for form in CONTEXTS))
     assert readable(name).encode_ordinary(text) == pair(name).theirs.encode_ordinary(text)

@@ -1,4 +1,4 @@
-"""Tests `Encoding.show`: it shows every character once, and text cannot become markup."""
+"""Tests that `Encoding.show` shows every character once, and that text cannot become markup."""
 
 from __future__ import annotations
 

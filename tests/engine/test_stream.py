@@ -1,4 +1,4 @@
-"""Tests `StreamDecoder`: the joined pieces equal the whole text, however the ids are cut."""
+"""Tests that the joined texts of `StreamDecoder` equal the whole text, for any cuts of the ids."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_no_character_in_halves(name, text):
 @pytest.mark.parametrize("name", ["gpt2", "qwen"])
 @given(data=st.data())
 def test_prompt(name, data):
-    """The prompt's text and the stream's text add up to the whole text, for any cut; a character
-    that the stream completes belongs to the stream."""
+    """For any cut, the texts of the prompt and of the stream join to the whole text; a character
+    that the stream completes is in the stream's text."""
     ours = pair(name).ours
     ids = data.draw(some_ids(name))
     cut = data.draw(st.integers(0, len(ids)))
@@ -98,8 +98,7 @@ def test_prompt_inside_a_character():
     hello = qwen.encode("hello")[0]
     assert qwen.stream_decoder(prompt=[51461]).push(117) == "根"
     assert qwen.stream_decoder(prompt=np.array([51461])).push(np.int64(117)) == "根"
-    # The stream continues with another character, or ends: half a character of the prompt gives no
-    # text.
+    # If the stream does not complete the prompt's last character, the character gives no text.
     assert qwen.stream_decoder(prompt=[51461]).push(hello) == "hello"
     assert qwen.stream_decoder(prompt=[51461]).finish() == ""
     for errors in HANDLERS:
@@ -114,7 +113,7 @@ def test_pushing():
     assert decoder.push((51461,)) == " "
     assert decoder.push(np.array([117], dtype=np.uint32)) == "根"
     assert decoder.push(51461) + decoder.finish() == " \ufffd"
-    # Finished: ready for another stream.
+    # After `finish`, the decoder can read another stream.
     assert decoder.push(117) == "\ufffd"
 
 

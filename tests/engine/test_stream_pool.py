@@ -1,4 +1,4 @@
-"""Tests stream pools: joined texts equal the decoded whole, up to the first stop string."""
+"""Tests that the joined texts of a stream equal the decoded ids, up to the first stop string."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bpe_engine import StreamDecoder, StreamPool, StreamStop, Tokenizer, get_enc
 
 
 def first_stop(text: str, stops: list[str]) -> tuple[int, int] | None:
-    """Finds, by plain search, the first end of a stop string, and the longest that ends there."""
+    """Returns the first end of a stop string, and the length of the longest that ends there."""
     for end in range(len(text) + 1):
         lengths = [len(stop) for stop in stops if text[:end].endswith(stop)]
         if lengths:
@@ -23,7 +23,7 @@ def first_stop(text: str, stops: list[str]) -> tuple[int, int] | None:
 
 
 def held_back(text: str, stops: list[str]) -> int:
-    """Returns the characters at the end of a text that may still become a stop string."""
+    """Returns how many characters at the end of a text may begin a stop string."""
     lengths = [
         length for stop in stops for length in range(1, len(stop)) if text.endswith(stop[:length])
     ]
@@ -63,13 +63,13 @@ def test_prompts_are_those_of_a_stream_decoder(data):
     for id in ids[cut:]:
         joined += pool.step([slot], [id])[0][0]
         expected += decoder.push(id)
-        # Python's decoder waits for the third byte of a surrogate, which is broken at its second.
+        # A surrogate is invalid from its second byte on, but Python's decoder waits for its third.
         assert joined.startswith(expected) and joined[len(expected) :].strip("\ufffd") == ""
     assert joined + pool.close(slot) == expected + decoder.finish()
 
 
 def test_a_prompt_may_end_inside_a_character():
-    """Broken bytes are shown once the character is complete."""
+    """The character is shown whole once complete, and the invalid byte after it is replaced."""
     enc = get_encoding("gpt2")
     first, *rest = [enc.encode_single_token(bytes([byte])) for byte in "\u4f60".encode() + b"\xff"]
     pool = bpe_engine.StreamPool(enc)
@@ -94,7 +94,7 @@ def test_stop_strings_are_those_of_the_plain_way(text, stops, extra):
         if stop is not None:
             assert stop.id_index == count
             break
-        # Apart from an incomplete character, holds back exactly what may become a stop string.
+        # Apart from an incomplete character, withholds exactly what may begin a stop string.
         decoder = StreamDecoder(ours)
         so_far = decoder.push(ids[: count + 1])
         assert joined == so_far[: len(so_far) - held_back(so_far, stops)]
@@ -138,7 +138,7 @@ def test_special_tokens_are_left_out_where_asked():
 
 
 def test_streams_that_get_one_token_differ():
-    """The pool keeps the text of a token; each stream still has separate options."""
+    """The pool caches a token's text, but applies each stream's own options."""
     pool = bpe_engine.StreamPool(get_encoding("gpt2"))
     slots = [
         pool.open(),
@@ -186,7 +186,7 @@ def test_several_ids_a_step():
     assert pool.step(slots, ragged)[0] == ["hello world", "", " world"]
     assert pool.step(slots, np.array([[31373, 995]] * 3))[0] == ["hello world"] * 3
     assert pool.step([], []) == ([], [])
-    # One stream, twice in a call, returns its texts in order.
+    # A stream that occurs twice in a call returns its texts in order.
     assert "".join(pool.step([slots[0]] * 2, [31373, 995])[0]) == "hello world"
 
 

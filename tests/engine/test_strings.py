@@ -1,4 +1,4 @@
-"""Tests strings in every internal representation: ids are the same, and strings stay unchanged."""
+"""Tests that strings in every internal representation give the same ids and stay unchanged."""
 
 from __future__ import annotations
 

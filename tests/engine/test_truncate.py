@@ -18,14 +18,14 @@ allowed_sets = st.sampled_from(["all", frozenset(), frozenset({"<|endoftext|>"})
 
 
 def token_ends(enc, text: str, allowed="all") -> set[int]:
-    """Returns the positions where tokens end between two characters, and both ends."""
+    """Returns the positions between characters where a token ends, and both ends of the text."""
     _, spans = enc.encode_with_offsets(text, allowed_special=allowed, disallowed_special=())
     ends = {0, len(text), *(end for _, end in spans[-1:])}
     return ends | {before[1] for before, after in zip(spans, spans[1:]) if before[1] <= after[0]}
 
 
 def check_truncated(enc, text: str, limit: int, allowed="all") -> None:
-    """Checks both sides of a text against the contract."""
+    """Checks `truncate` against its contract, on both sides of a text."""
     ends = token_ends(enc, text, allowed)
     rules = {"allowed_special": allowed, "disallowed_special": ()}
     prefix = enc.truncate(text, limit, **rules)
@@ -39,7 +39,7 @@ def check_truncated(enc, text: str, limit: int, allowed="all") -> None:
 
 
 def check_chunks(enc, text: str, limit: int, overlap: int, allowed="all") -> None:
-    """Checks the chunks of a text against the contract."""
+    """Checks `chunk` against its contract."""
     rules = {"allowed_special": allowed, "disallowed_special": ()}
 
     def count(part: str) -> int:
@@ -83,7 +83,7 @@ def test_chunk_holds_its_contract(name, text, limit, overlap, allowed):
 ODD = [r"\w+", r"(?<=c)a+|.", r"a+(?=.*!)|\s+|.", r"!.*|(?s:.)", r"\b\w+|\W"]
 PATTERNS = [*ODD, *(bpe_engine.get_encoding(name)._pat_str for name in ("gpt2", "o200k_base"))]
 
-#: Tokens that let a part of a text have more tokens than the whole text.
+#: Words whose tokens let a part of a text have more tokens than the whole text.
 WORDS = "ab abc bca aa aaaa 's 11 123 é 的。 -- ---- -------- -< >- abcabc abcabcabcabc".split()
 SNIPPETS = [
     *"a ab abc bca B 's ' 的 。 1 1234 é 🦀 - -------- ! <|endoftext|> abab <|endoftext <".split(),
@@ -91,7 +91,7 @@ SNIPPETS = [
 ]  # fmt: skip
 repeated = st.tuples(st.sampled_from(SNIPPETS), st.sampled_from([1, 1, 1, 2, 9, 60]))
 snippets = st.lists(repeated.map(lambda part: part[0] * part[1]), max_size=25).map("".join)
-#: Some tokens begin inside a character.
+#: Texts of tokens, and the number of leading bytes to drop: tokens may begin inside a character.
 parts = st.tuples(st.text("ab1 -的é🦀\u0301", min_size=1, max_size=6), st.integers(0, 2))
 
 
@@ -162,7 +162,7 @@ def test_hard_texts_hold_the_contract(name, hard):
 @pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
 @pytest.mark.parametrize("hard", [*HARD, "Latin-1", "Han and ASCII"])
 def test_text_is_read_in_parts(name, hard):
-    """A text with disallowed names is read as a whole."""
+    """Truncating gives the same text as when disallowed names require reading the whole text."""
     enc = bpe_engine.get_encoding(name)
     units = {"Latin-1": "naïve café ", "Han and ASCII": "a 的 \ud83d\ude00 "}
     text = "\u4e00\ud83d" + units.get(hard, HARD.get(hard, "")) * 20 + "\ude00\U0001f980"
@@ -186,7 +186,7 @@ def test_chunk_keeps_special_tokens_whole(both: Pair):
 
 
 def test_overlap_that_is_shortened_has_no_more_tokens():
-    """Less text may have more tokens: "TML" has two tokens, "HTML" one."""
+    """Less text may need more tokens: "TML" has two tokens, "HTML" one."""
     check_chunks(bpe_engine.get_encoding("r50k_base"), "HTMLElement", 2, 1)
 
 

@@ -33,7 +33,7 @@ def test_endings(family: Pair):
         compare(family, text, disallowed_special=())
 
 
-# Most tokens of most vocabularies complete these texts, each of which takes a second.
+# In most vocabularies, most tokens complete these texts; each text takes a second.
 MANY = [" ", "  ", " \n "]
 
 

@@ -18,7 +18,7 @@ VOCABULARY = {"a": 0, "b": 1}
 
 
 def savers() -> dict[str, Callable[[str], object]]:
-    """Returns calls that write one file, by name."""
+    """Returns, by name, calls that write one file each."""
     learned = vocab_tools.learn_merges("gpt2", {" lowslow": 5})
     tokenizer = hf.Tokenizer(hf.WordLevel(VOCABULARY, unk_token="a"))
     return {

@@ -1,4 +1,4 @@
-"""Tests each method with valid and invalid arguments: the result, or the kind of error."""
+"""Compares results and errors of each method with `tokenizers`, also for invalid arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT = "Hello world, how are you? 日本"
 
 
 def contents() -> str:
-    """A small file with a post-processor, and a special token in its vocabulary."""
+    """Returns a small file with a post-processor, and special tokens in its vocabulary."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokens = [*alphabet, "<s>", "</s>", "he", "ll", "Ġt", "Ġth", "Ġthe"]
     merges = [("h", "e"), ("l", "l"), ("Ġ", "t"), ("Ġt", "h"), ("Ġth", "e")]
@@ -32,7 +32,7 @@ def contents() -> str:
 
 CONTENTS = contents()
 
-# Results for `t`, a tokenizer, and `e`, its encoding of "a the b".
+# Expressions over `t`, a tokenizer, and `e`, its encoding of "a the b".
 CALLS = """
 t.encode(TEXT)
 t.encode(sequence=TEXT, pair="x", is_pretokenized=False, add_special_tokens=False)
@@ -209,7 +209,7 @@ t == t, t == type(t).from_str(t.to_str()), e == t.encode("a the b")
 
 
 def plain(value):
-    """Returns a result as plain data, whichever package it comes from."""
+    """Converts a result of either package to plain data."""
     name = type(value).__name__
     if name in ("Encoding", "HfEncoding"):
         return fields(value)
@@ -245,7 +245,7 @@ def test_fields_of_the_model(field, value):
     t = hf.Tokenizer.from_str(CONTENTS)
     theirs = tokenizers.Tokenizer.from_str(CONTENTS)
     for word, given in enumerate((value, None, 0.0 if field == "dropout" else "", value, None)):
-        # Their encoding keeps its words.
+        # `tokenizers` caches words, so each round uses new words.
         letter = "xyzwv"[word]
         text = f"hel{letter}lo abc{letter}ab lor{letter}em"
         for each in (t, theirs):

@@ -1,4 +1,4 @@
-"""Compares made-up and real files over characters, with byte fallback, on random texts."""
+"""Compares character-level files with byte fallback, made-up and real, with `tokenizers`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def trained() -> dict[str, Any]:
 
 
 def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
-    """Returns our tokenizer and theirs for a kind in `KINDS`, with options of the model."""
+    """Returns our tokenizer and theirs for a kind in `KINDS`, with options for the model."""
     model = {**trained(), "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, **options}
     if model.pop("shuffled", False):
         names = list(model["vocab"])
@@ -80,7 +80,7 @@ def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]
 
 
 def random_texts(name: str, theirs: tokenizers.Tokenizer, count: int) -> list[str]:
-    """Returns texts with many spaces, marks, digits, unknown characters and (half) added tokens."""
+    """Returns texts with many spaces, marks, digits, unknown characters and added tokens."""
     rng = seeded(name, count)
     added = [token.content for token in theirs.get_added_tokens_decoder().values()]
     halves = [part for name in added for part in (name[: len(name) // 2], name[len(name) // 2 :])]
@@ -168,7 +168,7 @@ def test_refuses_merges_that_tokenizers_refuses(name):
             kind.from_str(json.dumps(file))
 
 
-#: Texts that are hard for BPE, of a million characters.
+#: Texts of a million characters that are hard for BPE.
 HARD = {
     "a": lambda rng: "a" * 10**6,
     "spaces": lambda rng: " " * 10**6,
@@ -233,14 +233,14 @@ def test_caches_and_prefixes_of_long_texts(kind):
         for end in rng.choices(range(len(text)), k=20):
             stable = list(bpe_engine.prompt.stable_prefix(ours, text[:end])[0])
             assert expected[: len(stable)] == stable, text[:end]
-        if kind != "gemma, added runs":  # Here the model produces runs that are added tokens.
+        if kind != "gemma, added runs":  # There, the model also produces added runs.
             segments = [tokens([5] * 100), untrusted(text)]
             assert cache.encode(segments) == ours.encode_segments(segments)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_caches_where_added_tokens_overlap(kind):
-    """A token takes the spaces after it; some of these spaces are a token as well."""
+    """An added token takes the spaces after it, although two spaces are also an added token."""
     ours, theirs = made(kind)
     for each in (ours, theirs):
         added = hf.AddedToken if each is ours else AddedToken
@@ -270,7 +270,7 @@ def test_token_tables_have_what_ids_add(kind):
         else:
             start = b"" if "gemma" in kind else b" "
             assert theirs.decode(ids, False).encode() == joined.removeprefix(start), text
-    # Its decoder does not change names of bytes.
+    # Metaspace alone does not decode the names of bytes.
     assert table[ours.token_to_id("<0xE2>")] == (b"<0xE2>" if kind == "always" else b"\xe2")
     assert table[ours.token_to_id("▁of▁the")] == b" of the"
     assert table.kind(ours.token_to_id("<s>")) == "special"
@@ -278,7 +278,7 @@ def test_token_tables_have_what_ids_add(kind):
 
 
 def test_token_tables_without_a_decoder():
-    """Decoding joins tokens with spaces."""
+    """Without a decoder, decoding joins tokens with spaces."""
     ours, theirs = made("gemma")
     ours.decoder = theirs.decoder = None
     table = bpe_engine.TokenTable(ours)

@@ -1,4 +1,4 @@
-"""Compares the look-up of chunks between spaces with `tokenizers`, in texts with few boundaries."""
+"""Compares the look-up of chunks between spaces with `tokenizers`, on texts with few boundaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf
 
-#: The rules of SentencePiece's nmt_nfkc, and rules that match clusters, remove or lengthen.
+#: SentencePiece's nmt_nfkc rules, and rules that match clusters, remove or lengthen text.
 RULES = {
     "\t": " ",
     "\n": " ",
@@ -134,7 +134,7 @@ def text_of(rng) -> str:
 
 
 def ids_of(tokenizer, text):
-    """Returns the ids of a text; None if the text has none."""
+    """Returns the ids of a text; None if the model lacks an unknown token for it."""
     try:
         return tokenizer.encode(text, add_special_tokens=False).ids
     except Exception as error:
@@ -164,7 +164,7 @@ def check(ours: hf.Tokenizer, theirs, texts) -> None:
 
 
 def exact_unigram(seed: int):
-    """Returns a model whose sums of scores need no rounding, and are often equal."""
+    """Returns a model whose sums of scores are exact and often tie."""
     state = json.loads(model_of("Unigram", seed).__getstate__())
     rng = seeded("exact", seed)
     vocab = [(token, rng.choice([-1.0, -1.5, -2.0, -2.25, -4.0])) for token, _ in state["vocab"]]
@@ -182,7 +182,7 @@ def tokenizer_of(kind: str, seed: int, normalizer, pre_tokenizer):
     return both(made.to_str())
 
 
-#: Parts of names that are searched for in normalized text, and characters that become such parts.
+#: Parts of names that are searched for in normalized text, and characters that normalize to them.
 NAMED = [
     "<|A|>", "<|a|>", "<|\u00c1|>", "<", "|a|>", "\uff1c|A|>", "\u226e|a|>", "<\u0338|a|>", "<|a\u0338|>",
     "a  <|a", "a-  a", "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338", "<|a \u0301|>",
@@ -195,7 +195,7 @@ NAMES = "<|A|> a-b \u226e|a =a <|ax|> <\u2260a ab> < \u2581<|a a-\u2581a".split(
 @pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel", "BPE"])
 @pytest.mark.parametrize("seed", range(rounds(4)))
 def test_chunks_in_every_pipeline(kind, name, seed):
-    """Tries no added tokens, then names that are searched for in normalized text."""
+    """Tests without added tokens, then with names that are searched for in normalized text."""
     for place, pre_tokenizer in enumerate(PRE_TOKENIZERS):
         pair = tokenizer_of(kind, 100 * seed + place, NORMALIZERS[name], pre_tokenizer)
         rng = seeded(f"chunks {kind} {name} {seed}", place)
@@ -211,7 +211,7 @@ def test_chunks_in_every_pipeline(kind, name, seed):
 
 
 def long_words(seed: int) -> models.BPE:
-    """Returns a BPE model of few letters, with a suffix, and merges nearly in id order."""
+    """Returns a BPE model over few letters, often with a suffix, with merges mostly in id order."""
     rng = seeded("long words", seed)
     suffix = rng.choice(["</w>", "</w>", "", "b"])
     letters = rng.choice(["ab", "abc", "abcde"])
@@ -226,7 +226,7 @@ def long_words(seed: int) -> models.BPE:
     unknown = rng.choice([None, "[UNK]", tokens[-1]])
     tokens = list(dict.fromkeys([*tokens, "[UNK]"]))
     if merges and rng.random() < 0.3:
-        # Ids in another order, or two merges for a token.
+        # A merge out of id order, or two merges for a token.
         place = rng.randrange(len(merges))
         left, right = merges[place]
         cut = rng.randrange(1, len(left + right))
@@ -242,7 +242,7 @@ def long_words(seed: int) -> models.BPE:
 
 
 def test_long_words_by_their_list() -> None:
-    """Windows are used if the merges are in the order of ids; the text has unknown characters."""
+    """Merging uses windows if merges are in id order; the texts have unknown characters."""
     for seed in range(rounds(40)):
         theirs = tokenizers.Tokenizer(long_words(seed))
         theirs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

@@ -1,4 +1,4 @@
-"""Compares the classes of components with `tokenizers`: constructors, attributes, pickles."""
+"""Compares component classes with `tokenizers`: constructors, attributes, pickles."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_change_reaches_every_tokenizer():
     second.normalizer[1][0] = parts.Prepend("x")
     for tokenizer in (first, second):
         assert tokenizer.normalizer.normalize_str(" A ") == "x A "
-    # The component no longer belongs to a tokenizer.
+    # Replacing a component of one tokenizer does not affect the other.
     first.normalizer = parts.NFC()
     strip.right = True
     assert repr(first.normalizer) == "NFC()"
@@ -253,7 +253,7 @@ def test_python_objects_are_refused_by_name():
 
 
 def spellings(kind: str) -> list[tuple[str, Any]]:
-    """Returns a component in the forms of older files: without type, with another, as a list."""
+    """Returns components in forms of older files: without a type, with another type, as a list."""
     found = []
     for of_kind, name, arguments, _ in CALLS:
         make = getattr(getattr(tokenizers, MODULES[kind]), name, None) if of_kind == kind else None

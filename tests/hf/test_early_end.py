@@ -59,7 +59,7 @@ def test_overflow_is_made_when_it_is_asked_for(plain):
     assert len(parts) == len(expected.overflowing) > 10
     for part, other in zip(parts, expected.overflowing, strict=True):
         assert_same(part, other)
-    # Created by the tokenizer before the change.
+    # An encoding keeps the settings with which it was made.
     made = ours.encode(text)
     ours.no_truncation()
     ours.no_padding()

@@ -12,7 +12,7 @@ from bpe_engine import hf
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the two files, written by the package `tokenizers`."""
+    """Returns a folder with the two files, written by `tokenizers`."""
     path = tmp_path_factory.mktemp("gpt2")
     tokenizers.Tokenizer.from_file(tokenizer_path("gpt2")).model.save(str(path))
     return path

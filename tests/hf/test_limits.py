@@ -15,7 +15,7 @@ from bpe_engine import hf
 
 
 def made(*, added=(), **components) -> tokenizers.Tokenizer:
-    """Returns a byte-level tokenizer of `tokenizers`."""
+    """Returns a byte-level tokenizer from the package `tokenizers`."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {character: id for id, character in enumerate(alphabet)}
     theirs = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=[]))
@@ -27,7 +27,7 @@ def made(*, added=(), **components) -> tokenizers.Tokenizer:
 
 
 def in_a_process(code: str, megabytes: int = 4096) -> str:
-    """Runs a program with `ours`, little memory and a minute; returns its output."""
+    """Runs a program that uses `ours`, with limited memory and time; returns its output."""
     program = f"""
         import gc, resource, sys
         from bpe_engine import hf
@@ -127,7 +127,7 @@ def test_overflow_that_exceeds_memory():
 
 @pytest.mark.parametrize("megabytes", range(150, 300, 50))
 def test_truncation_of_a_text_that_memory_holds_once(megabytes):
-    # The overflow is made from a copy of all ids, which takes 60 MB.
+    # Overflow is made from a copy of all ids, which takes 60 MB.
     code = """
         text = "ab " * 5_000_000
         try:
@@ -142,7 +142,7 @@ def test_truncation_of_a_text_that_memory_holds_once(megabytes):
 
 
 def test_looking_at_every_token_of_a_long_text():
-    # Each search once took time linear in the text, together an hour.
+    # Each search once took time linear in the text, an hour in total.
     encoding = hf.Tokenizer.from_str(made().to_str()).encode("a b " * 500_000)
     look = encoding.token_to_chars
     assert [look(token) for token in (0, 1, 1_999_999)] == [(0, 1), (1, 2), (1_999_999, 2_000_000)]
@@ -195,7 +195,7 @@ def test_a_finalizer_may_read_the_encoding_that_is_being_read():
 
 
 def test_a_long_added_token_of_one_letter():
-    # Its DFA would take quadratic time for the transitions: hours.
+    # Building a DFA of its name would take quadratic time: hours.
     content = "x" * 1_000_000
     ours = hf.Tokenizer.from_str(made().to_str())
     ours.add_tokens([content])
@@ -208,7 +208,7 @@ def test_added_tokens_of_whitespace_in_much_whitespace(flags):
     ours, theirs = both(theirs.to_str())
     for text in ("     ", "a    b", "    x x   x \n\n\n", " x x x"):
         assert_same(ours.encode(text), theirs.encode(text), text)
-    # Quadratic time would mean hours.
+    # Quadratic work would take hours.
     assert len(ours.encode(" " * 4_000_000).ids) == 2_000_000
 
 
@@ -228,7 +228,7 @@ def test_many_added_tokens_that_begin_alike(name, special):
 
 
 def test_one_long_added_token_needs_no_automaton():
-    # A name of 10 MB once took 515 MiB.
+    # An automaton for a name of 10 MB once took 515 MiB.
     code = """
         pages = int(open("/proc/self/statm").read().split()[0])
         limit = pages * resource.getpagesize() + (200 << 20)

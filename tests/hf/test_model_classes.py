@@ -1,4 +1,4 @@
-"""Compares the classes of models with `tokenizers`: constructors, fields, files, pickles."""
+"""Compares model classes with `tokenizers`: constructors, fields, files, pickles."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_random_choices(case):
         # Five standard deviations of the difference.
         most = 5 * (counts[0][way] + counts[1][way] + 10) ** 0.5
         assert abs(counts[0][way] - counts[1][way]) < most, way
-    # The same text and seed give the same result, with all fields; other seeds give other results.
+    # The same text and seed give the same result, with all fields; other seeds vary the result.
     tokenizer = hf.Tokenizer(ours)
     found = set()
     for seed in range(40):
@@ -205,7 +205,7 @@ def test_no_control_token_comes_from_text():
 
 
 def test_every_ability_keeps_control_tokens_out_of_text():
-    """Commands and corpora give the ids of an untrusted segment."""
+    """Commands and corpora encode text to the ids of an untrusted segment."""
     from bpe_engine.abilities.ordinary_text import for_text
 
     contents = unigram_file()
@@ -234,7 +234,7 @@ def test_every_ability_keeps_control_tokens_out_of_text():
                 chunks = kept.chunk_spans(text, len(ids), ids=True, **none)
                 assert all(1 not in chunk.ids for chunk in chunks)
                 assert 1 not in bpe_engine.prompt.Conversation(kept, **none).update(text).ids
-                # All unchanged settings stay.
+                # Calls without `allowed_special` give the same results as before.
                 assert kept.encode(text).ids == as_it_is.encode(text).ids
                 assert kept.encode_to_numpy(text).tolist() == as_it_is.encode(text).ids
                 plain = text.replace("</s>", "ab")
@@ -297,7 +297,7 @@ def test_a_model_without_tokens_takes_every_part():
 
 
 def test_pickles_keep_scores():
-    """Reading JSON rounds some numbers, as `tokenizers` does."""
+    """Pickles keep exact scores, although reading JSON rounds some scores, as in `tokenizers`."""
     rng = seeded("scores")
     scores = [(chr(97 + place), rng.uniform(-20, 0)) for place in range(26)]
     model = hf.Unigram([("<unk>", 0.0), *scores, ("ab", scores[0][1] + scores[1][1])], 0)

@@ -1,4 +1,4 @@
-"""Compares models other than BPE with `tokenizers`: made-up models, in every pipeline."""
+"""Compares made-up models other than BPE with `tokenizers`, in every pipeline."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ SPLITS.append({"type": "Sequence", "pretokenizers": [SPLITS[1], SPLITS[4]]})
 
 
 def unigram_file(rng, letters):
-    """Returns the JSON of a Unigram model of few letters, whose unknown piece has a text."""
+    """Returns the JSON of a Unigram model over few letters; text may contain the unknown piece."""
     pieces = {
         "".join(rng.choices(letters, k=rng.randrange(1, 8)))
         for _ in range(rng.choice([3, 20, 200]))
@@ -214,7 +214,7 @@ def unigram_file(rng, letters):
 
 @pytest.mark.parametrize("letters", ["xyz<>", "<unk>", "ab", "aé中", "ab▁", "a1-.,"])
 def test_the_unknown_piece_in_a_text(letters):
-    """The piece fuses with adjacent unknown characters, in every walk."""
+    """The piece fuses with adjacent unknown characters, on every code path."""
     rng = seeded("unknown pieces", letters)
     parts = (
         ["<unk>"] * 4 + [*letters] * 2 + [" ", "  ", "☃", "{", ".", "\n", "é", "<unk", "unk>", "\t"]
@@ -349,7 +349,7 @@ def test_threads_encode_while_tokens_are_added():
 
 @pytest.mark.parametrize("name", ["vocab.txt", "merges.txt", "vocab.json", "tokenizer.json"])
 def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None:
-    """A mark would be part of the first token, which the vocabulary then lacks."""
+    """A byte order mark is refused, because it would become part of the first token."""
     contents = {
         "vocab.txt": "[PAD]\n[UNK]\n",
         "vocab.json": '{"a": 0, "b": 1, "ab": 2}',
@@ -388,7 +388,7 @@ def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None
     ["tokenizer_config.json", "chat_template.jinja", "additional_chat_templates/x.jinja"],
 )
 def test_byte_order_marks_in_a_folder_are_refused_by_name(tmp_path: Path, name: str) -> None:
-    """A mark in a template would begin each prompt."""
+    """A byte order mark is refused, because it would begin every prompt of a template."""
     bpe_engine.Tokenizer(bpe_engine.get_encoding("gpt2")).save_pretrained(tmp_path)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("\ufeff{}", encoding="utf-8")
@@ -434,7 +434,7 @@ def test_numbers_are_no_paths() -> None:
 
 
 def test_tokens_that_no_file_can_hold(tmp_path: Path) -> None:
-    """`tokenizers` writes files that it cannot read."""
+    """`tokenizers` would write a file that it cannot read back."""
     for token in (" c", "c\n", "#version"):
         model = hf.BPE({token: 0, "a": 1, token + "a": 2}, [(token, "a")])
         with pytest.raises(ValueError, match=r"merges.txt cannot hold the token .*Tokenizer.save"):

@@ -1,4 +1,4 @@
-"""Texts, ids and matrices without room in memory raise `MemoryError`: no panic, abort or hang."""
+"""Tests that exhausted memory raises `MemoryError`, and never causes a panic, abort or hang."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ wide = types.SimpleNamespace(length=500, direction="left", pad_to_multiple_of=No
                              pad_type_id=0, pad_token="x")
 """
 
-#: By name in the stub: a call that allocates memory for texts, ids, matrices or files.
+#: Names in the stub to calls that allocate memory for texts, ids, matrices or files.
 CALLS = {
     "Pipeline.encode_to_numpy": "ours.encode_to_numpy(plain, num_threads=2)",
     "Pipeline.encode_with_offsets": "normal.encode_with_offsets(text, allowed_special='all')",

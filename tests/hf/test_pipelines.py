@@ -1,4 +1,4 @@
-"""Compares made-up files with `tokenizers`: every type of model, component and flag, in every ability."""
+"""Compares made-up files with `tokenizers`, for all models, components, flags and abilities."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ REFUSED = r"added_tokens\[\d\]: .* once normalized|model.merges\[\d+\]: a merge 
 
 
 def made_model(kind: str, seed: int) -> Any:
-    """Returns a model of a kind: with few letters, or without some bytes or characters."""
+    """Returns a model of this kind, with few letters or without some bytes or characters."""
     if kind in MODELS:
         return model_of(kind, seed)
     rng = seeded("pipeline", seed)
@@ -95,7 +95,7 @@ def pipeline(
 
 
 def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> None:
-    """Compares the other sources of ids, counts and offsets, and decoding."""
+    """Compares ids, counts and offsets from other methods than `encode`, and decoding."""
     try:
         expected = theirs.encode(text, add_special_tokens=False)
     except BaseException as error:
@@ -123,7 +123,7 @@ def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> No
 
 
 def cuts(ours: hf.Tokenizer, text: str, limit: int) -> list[int]:
-    """Compares the counts of parts. Returns where `truncate` cuts."""
+    """Checks that parts and chunks fit their limits; returns where `truncate` cuts."""
 
     def count(part: str) -> int:
         return len(ours.encode(part, add_special_tokens=False).ids)
@@ -191,7 +191,7 @@ def check(kind, seed, parts, added, texts, other, limit):
     same_outcome(ours, theirs, texts[0].split(" "), is_pretokenized=True)
     again = pickle.loads(pickle.dumps(ours))
     assert again.fingerprint == ours.fingerprint and again.to_str() == ours.to_str()
-    # Other components of the same tokenizers. Their encoding keeps its words.
+    # Changes components. `tokenizers` caches words, so its tokenizer is read again.
     theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
     try:
         for tokenizer in (ours, theirs):
@@ -237,7 +237,7 @@ def check_truncation(kind, seed, parts, added, cut, sides, with_words):
         return
     rng = seeded("early end", seed)
     words = [*WORDS.split(" "), " world", "、", "\u0301", "<a>", " <s>", "lo ", "\n\n", "   "]
-    # The overflow of a pair has every combination of the parts of both texts.
+    # The overflow of a pair combines every part of one text with every part of the other.
     long, *texts = ("".join(rng.choices(words, k=count)) for count in (900, 250, 200, 0))
     inputs: list[Any] = [(long,), *((texts[a], texts[b]) for a, b in sides)]
     if with_words:
@@ -303,7 +303,7 @@ def test_real_files(name):
 
 
 def test_a_run_of_bytes_is_cut_between_characters() -> None:
-    """Unigram turns a run of unknown characters into bytes with one span in `tokenizers`."""
+    """Bytes of unknown characters are cut between characters, though `tokenizers` joins spans."""
     pieces = [("<unk>", 0.0), *((f"<0x{byte:02X}>", 0.0) for byte in range(256)), ("▁", -3.0)]
     tokenizer = hf.Tokenizer(hf.Unigram([*pieces, ("a", -2.0)], 0, True))
     text = "日本語" * 50 + " a " + "éü" * 30
@@ -344,8 +344,8 @@ def test_unknown_characters_never_become_names_in_segments(has_bytes: bool) -> N
 )
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_beginnings_that_a_normalizer_changes(normalizer: Any, is_cut: bool) -> None:
-    """Metaspace recognizes a beginning by its offset: after joined spaces or removed text, the
-    offset of the last of these."""
+    """Metaspace recognizes a beginning by its offset, which after joined spaces or removed text is
+    the offset of their last character."""
     vocab = {"<unk>": 0, "_": 1, "▁": 2, "_b": 3, "b": 4, "y": 5, "_y": 6}
     theirs = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocab, "<unk>"))
     theirs.normalizer = normalizer

@@ -102,5 +102,5 @@ def test_settings_of_the_tokenizer_count(pair):
             ours, theirs, *batch = encodings(pair, text, False)
             assert_same(ours, theirs)
             assert_same(batch[0], batch[1])
-        # Earlier encodings stay unchanged.
+        # Earlier encodings do not change.
         assert_same(before, expected)

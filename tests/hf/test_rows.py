@@ -1,4 +1,4 @@
-"""Tests that rows of numbers equal `tokenizers`': every post-processor, truncation and padding."""
+"""Compares rows of numbers with `tokenizers`, for all post-processors, truncations and paddings."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_rows_are_those_of_tokenizers(pair, padding, add):
             continue
         try:
             expected = theirs.encode_batch(batch, add_special_tokens=add)
-        except BaseException as error:  # Their panics are not Exceptions.
+        except BaseException as error:  # `tokenizers`' panics are not Exceptions.
             assert "stride" in str(error) or "Truncation" in str(error), error
             with pytest.raises(ValueError):
                 encoder_of(ours, truncation, padding, add).encode(batch, False)

@@ -1,4 +1,4 @@
-"""Tests models of SentencePiece against the package sentencepiece."""
+"""Compares SentencePiece models with the package sentencepiece."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
             stream = ours.stream_decoder(prompt=ids[:cut], skip_special_tokens=skips)
             parts = [*map(stream.push, ids[cut:]), stream.finish()]
             before, after = theirs.decode(ids[:cut]), "".join(parts)
-            # Spaces at the beginning of a text are omitted, also after ids without text.
+            # Spaces at the beginning of a text are omitted, even after ids without text.
             assert text.endswith(after.lstrip()), (ids, cut, skips)
             is_cut = before.endswith("\ufffd")
             assert is_cut or (before + after).lstrip() == text.lstrip(), (ids, cut, skips)
@@ -182,7 +182,7 @@ def test_random_models() -> None:
 
 
 def test_long_runs_of_marks() -> None:
-    """Among pieces with the same score the leftmost merges, else the best."""
+    """Pieces with equal scores merge from the left; otherwise the best score merges first."""
     rng = seeded("runs of sentencepiece")
     for number in range(rounds(60)):
         lengths = rng.sample(range(2, 20), k=rng.randrange(1, 12))
@@ -197,7 +197,7 @@ def test_long_runs_of_marks() -> None:
 
 
 def test_the_unknown_piece_in_a_text() -> None:
-    """Its text is ordinary, and consecutive unknown characters are one piece, even across words."""
+    """The piece's name is ordinary text; consecutive unknown characters fuse, even across words."""
     rng = seeded("unknown pieces of sentencepiece")
     parts = ["<unk>", "<unk>", "u", "n", "k", "<", ">", " ", "☃", "▁", "{", "<unk", "unk>", "uk"]
     for _ in range(rounds(120)):
@@ -241,7 +241,7 @@ def test_random_rules() -> None:
 
 @pytest.mark.parametrize("new", ["é", "a", "ab", "", "a b"])
 def test_a_rule_for_spaces(new: str) -> None:
-    """The rule does not replace the mark before a text."""
+    """A rule for spaces does not replace the mark that is put before a text."""
     rows = [("<unk>", 0.0, 2), ("▁", 0.0, 1), ("a", -1.0, 1), ("é", -1.5, 1), ("▁a", -0.5, 1)]
     for flags in range(8):
         names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
@@ -452,7 +452,7 @@ def test_parts_that_cannot_be_set() -> None:
 
 @pytest.mark.parametrize("name", ["tokenizer.model.v3", "instruct.model.v7m1", "spm.model"])
 def test_names_of_files(tmp_path: Path, name: str) -> None:
-    """Forms of mistral-common and of Mistral's folders."""
+    """Opens file names of mistral-common and of Mistral's folders."""
     path = tmp_path / name
     path.write_bytes(model_bytes("bpe llama"))
     expected = processor(model_bytes("bpe llama")).encode("the token")

@@ -1,4 +1,4 @@
-"""Compares stream pools of tokenizer files with `DecodeStream` of `tokenizers`."""
+"""Compares stream pools on tokenizer files with `DecodeStream` in `tokenizers`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_texts_are_those_of_a_decode_stream(name, skip):
             new = streams[row].step(theirs, rows[row][place])
             if new is not None:
                 expected[row] += new
-                # The stream waits for the end of a character even with text before it.
+                # `DecodeStream` waits for the end of a character, even with text before it.
                 assert so_far[row] == expected[row]
                 compared += 1
             else:

@@ -20,7 +20,7 @@ from seeds import rounds, seeded  # noqa: E402
 from bpe_engine import hf  # noqa: E402
 from bpe_engine.hf import implementations, trainers  # noqa: E402
 
-#: Hugging Face's course on tokenizers: words and their counts.
+#: Words and their counts in Hugging Face's course on tokenizers.
 HUGS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
 KINDS: list[Any] = [trainers.BpeTrainer, trainers.UnigramTrainer]
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "corpora"
@@ -83,7 +83,7 @@ def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(rounds(72)))
 def test_affixes_are_those_of_tokenizers(part: int) -> None:
-    """Words have the affixes themselves, too: then merges make the same token from other parts, and a
+    """Words may contain the affixes: merges then make the same token from different parts, and a
     pair occurs again before it is merged."""
     agreed = []
     for number in range(rounds(44)):
@@ -94,7 +94,7 @@ def test_affixes_are_those_of_tokenizers(part: int) -> None:
             "".join(random.choices(letters, k=random.randint(1, 12))): random.randint(1, 900)
             for _ in range(random.randint(1, 12))
         }
-        # A hash table gives characters with affixes their ids, and ids break ties.
+        # In `tokenizers`, characters with affixes get ids in hash table order, and ids break ties.
         forms = {
             f"{before}{letter}{after}"
             for letter in letters
@@ -132,7 +132,7 @@ def unigram_agrees(text: str, options: dict[str, Any], runs: int) -> bool:
     lowest = min(own.values())
     for piece, score in own.items():
         scores = [one[piece] for one in found]
-        # Characters that were dropped have the lowest scores, in the order of a hash table.
+        # Dropped characters have the lowest scores, in hash table order.
         if len(piece) > 1 or score > lowest + 0.1 and max(scores) - min(scores) < 1e-12:
             assert score == pytest.approx(scores[0], abs=1e-9), (piece, text, options)
     return True
@@ -187,7 +187,7 @@ def test_worked_examples_of_the_courses() -> None:
     ours.train_from_iterator([text_of(HUGS)], trainers.BpeTrainer(10))
     assert model_of(ours)["merges"] == [["u", "g"], ["u", "n"], ["h", "ug"]]
     assert ours.encode("bug").tokens == ["b", "ug"]
-    pieces, _ = both("Unigram")  # Seeds fewer than characters still cover them.
+    pieces, _ = both("Unigram")  # Keeps all characters, even with fewer seeds.
     pieces.train_from_iterator([text_of(HUGS)], trainers.UnigramTrainer(20, seed_size=2))
     assert set("hugpnbs") <= set(pieces.get_vocab())
     words, _ = both("WordLevel", unk_token="[UNK]")
@@ -195,7 +195,7 @@ def test_worked_examples_of_the_courses() -> None:
     assert words.get_vocab() == {"[UNK]": 0, "pun": 1, "hug": 2, "hugs": 3, "pug": 4, "bun": 5}
 
 
-#: The course's table of substrings of these words and their counts; 210 in all.
+#: The course's table of substrings of these words and their counts, which sum to 210.
 SUBSTRINGS = {
     "h": 15, "u": 36, "g": 20, "hu": 15, "ug": 20, "p": 17, "pu": 17, "n": 16, "un": 16, "b": 4,
     "bu": 4, "s": 5, "hug": 15, "gs": 5, "ugs": 5,
@@ -224,8 +224,8 @@ def test_the_wordpiece_tables_of_the_course() -> None:
     trainer = trainers.WordPieceTrainer(vocab_size=10, special_tokens=[])
     words, _ = both("WordPiece")
     words.train_from_iterator([text_of(HUGS)], trainer)
-    # All characters, with a continuing form except h, p and b; then pairs, most frequent first. The
-    # course's own trainer takes the pair with the highest count divided by its parts' counts.
+    # All characters, and continuing forms except of h, p and b; then pairs, most frequent first.
+    # The course's own trainer takes the pair with the highest count divided by its parts' counts.
     alphabet = ["b", "g", "h", "n", "p", "s", "u"]
     continued = ["##n", "##u", "##g", "##s"]
     vocab = words.get_vocab()
@@ -327,7 +327,7 @@ def test_implementations_are_those_of_tokenizers(
     made, expected = (json.loads(tokenizer.to_str()) for tokenizer in pair)
     parts = ["normalizer", "pre_tokenizer", "post_processor", "decoder", "added_tokens"]
     if name in ("ByteLevelBPETokenizer", "SentencePieceBPETokenizer"):
-        parts.append("model")  # A hash table orders the others.
+        parts.append("model")  # The other models depend on hash table order.
     assert [made[part] for part in parts] == [expected[part] for part in parts]
     assert ours.get_vocab_size() == theirs.get_vocab_size()
     assert tokenizers.Tokenizer.from_str(ours.to_str()).encode(lines[0]).ids == (
@@ -374,7 +374,7 @@ def test_arguments_are_those_of_tokenizers() -> None:
 
 def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) -> None:
     ours, _ = both("BPE")
-    ours.train_from_iterator(["ab ab", ["ab"]])  # The trainer of the model, with its defaults.
+    ours.train_from_iterator(["ab ab", ["ab"]])  # Uses the model's default trainer.
     assert ours.get_vocab() == {"a": 0, "b": 1, "ab": 2}
     before = ours.to_str()
 
@@ -403,7 +403,7 @@ def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) ->
             ours.train_from_iterator(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"the text 'a\\ud800' has a surrogate at 1"):
         ours.train_from_iterator(["a\ud800"])
-    for files in (None, 5, [5], b"text.txt", {"a.txt": 1}):  # A number is a file descriptor.
+    for files in (None, 5, [5], b"text.txt", {"a.txt": 1}):  # An int would be a file descriptor.
         with pytest.raises(TypeError, match="path"):
             ours.train(files)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"the class BpeTrainer; make one: BpeTrainer\(\)"):

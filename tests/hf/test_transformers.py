@@ -1,4 +1,4 @@
-"""Tests this engine under transformers: the same calls on its tokenizers and on ours."""
+"""Compares calls of transformers' tokenizers on this engine and on `tokenizers`."""
 
 from __future__ import annotations
 

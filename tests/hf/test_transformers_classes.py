@@ -1,4 +1,4 @@
-"""Tests classes of transformers that build their tokenizer themselves, patched and unpatched."""
+"""Tests transformers classes that build their own tokenizer, patched and unpatched."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def attributes(tokenizer):
 @pytest.mark.parametrize(("file", "name"), few(CLASSES + OTHERS, len(CLASSES)))
 def test_loaded_alike(file, name, options, tmp_path):
     if name in WITHOUT_BEGINNING:
-        # With 5.0, the class requires a BOS token.
+        # In transformers 5.0, the class requires a BOS token.
         options = {key: value for key, value in options.items() if key != "add_bos_token"}
     ours, theirs = load_both(folder_of(file, name, tmp_path), **options)
     assert type(ours) is type(theirs)

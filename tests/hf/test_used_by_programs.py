@@ -1,4 +1,4 @@
-"""Tests calls that programs make on objects of `tokenizers`, on ours; and `is_ours`."""
+"""Tests our objects with the calls that programs make on `tokenizers` objects; tests `is_ours`."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ WRONG_ROWS = [
 
 @pytest.mark.parametrize(("wrong", "kind", "way_out"), WRONG_ROWS)
 def test_wrong_rows_of_a_batch(both, wrong, kind, way_out):
-    """Every face names the row, the type and the remedy; the exception is the peer's."""
+    """Every face raises TypeError, as `tokenizers` does, with the row, type and remedy."""
     ours, theirs = both
     gpt2 = bpe_engine.get_encoding("gpt2")
     message = f"row 1: text must be a str, not {kind}; .*{way_out}"
@@ -214,7 +214,7 @@ def test_which_tokenizers_are_ours(both):
 
 
 def test_byte_level_files_that_name_llama(tmp_path: Path):
-    """Before 5.22 transformers reads them with other splits; ours follow the file."""
+    """Before 5.22, transformers reads such files with other splits; ours follow the file."""
     transformers = pytest.importorskip("transformers")
     (tmp_path / "tokenizer.json").write_text(contents(), encoding="utf-8")
     config = {"tokenizer_class": "LlamaTokenizerFast", "unk_token": None}
