@@ -1,4 +1,4 @@
-"""Measures the gain of each mechanism of the engine: encodes with and without the mechanism.
+"""Measures what each mechanism of the engine gains: encodes with and without the mechanism.
 
     python -m benchmarks.ablation
     python -m benchmarks.ablation --only packed-ids,prefetch --rounds 15
@@ -7,23 +7,23 @@
     python -m benchmarks.ablation --only chunks,settled,margins --encodings t5.json,t5.model
 
 Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process disable
-one mechanism. One process without each mechanism and one process with all mechanisms take turns on
-every row. A figure is the CPU time without the mechanism divided by the time with it: the median
-over the rounds, of two adjacent runs each. A figure above 1 is a gain.
+one mechanism. For every row, one process per disabled mechanism alternates with one process that
+has all mechanisms. A figure is the CPU time without the mechanism divided by the time with it: the
+median of all rounds, where a round compares two adjacent runs. A figure above 1 is a gain.
 
 A text consists of the odd lines of a corpus, and is encoded after the even lines. The rows:
 ``fresh`` is the first text of the process; ``first`` a new text; ``again`` the same text once more;
 ``documents`` new text in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes;
 ``words`` in words; ``threads`` documents on two threads, and ``threads-again`` these documents once
-more, each equally likely on either thread; ``load`` reads a file; ``added`` is ``again`` for a
-``tokenizer.json`` of the encoding to which 1,000 tokens were added, or a file as it is, and
-``added-often`` the same with an added token in every line; ``sentences`` is ``Tokenizer`` on 4,096
-known lines of up to 100 characters, padded to a matrix for each 64; ``template`` renders a chat
-template, whose messages, tool calls and their results are of the text, and ``turn`` the next two
-messages of such a conversation. The mechanism ``cuts`` is for ``tokenizer.json`` files over
-characters, ``windows`` for WordPiece and Unigram, ``beginnings`` for files with many added tokens,
-``chunks`` and ``settled`` for models of words, ``listed-splits`` for any; ``chunks`` and
-``margins`` are for a ``.model`` of Unigram. No other mechanism applies to files.
+more, each equally likely on either thread; ``load`` reads a file; ``added`` is ``again`` for the
+encoding's ``tokenizer.json`` with 1,000 more added tokens, or for a given file, and ``added-often``
+the same with an added token in every line; ``sentences`` passes 4,096 known lines of up to 100
+characters to ``Tokenizer``, which pads each 64 lines to a matrix; ``template`` renders a chat
+template with messages, tool calls and results made from the text. Some mechanisms apply to files:
+``cuts`` to a ``tokenizer.json`` over characters, ``windows`` to WordPiece and Unigram,
+``beginnings`` to files with many added tokens, ``chunks`` and ``settled`` to models that cut text
+into words, ``listed-splits`` to any ``tokenizer.json``; ``chunks`` and ``margins`` to a Unigram
+``.model``.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from .cases.encodings import spec_of, tokenizer_file
 from .harness.render import into_page
 from .harness.sides import seconds
 
-#: Bytes of a prompt and of a document, as in core/examples/ablation.rs.
+#: Sizes in bytes of a prompt and a document, as in core/examples/ablation.rs.
 PARTS = {"prompts": 11, "documents": 4096}
 
-#: Renders messages, tool calls and results like published templates.
+#: A template that renders messages, tool calls and results like published templates.
 AGENT = """\
 {%- for tool in tools %}{{ tool | tojson(indent=4) }}{% endfor %}
 {%- for m in messages %}
@@ -70,8 +70,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A name in core/src/ablation.rs, the rows to time, whether Python is needed, and suffixes of
-    files, if not encodings."""
+    """A name in core/src/ablation.rs, the rows to time, whether the rows need Python, and the
+    suffixes of the tokenizer files to time ("" for encodings)."""
 
     name: str
     rows: tuple[str, ...] = ("first", "again")
@@ -109,10 +109,10 @@ MECHANISMS = (
 
 
 class Worker:
-    """A process that times rows, with all mechanisms in use or all but one.
+    """A process that times rows, with all mechanisms enabled or all but one.
 
-    With a ``folder`` to run in, each figure comes from a new process: the speed of Python's
-    allocator depends on earlier frees.
+    With a ``folder`` to run in, each figure comes from a new process, because the speed of
+    Python's allocator depends on earlier frees.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
 
     def time(self, row: str, path: Path) -> float:
-        """Returns microseconds of CPU time; raises RuntimeError if the process has ended."""
+        """Returns the microseconds of CPU time; raises RuntimeError if the process has ended."""
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
         try:
@@ -155,7 +155,7 @@ class Worker:
 
 
 class Builds:
-    """Builds the worker for the core, and a package ``bpe_engine`` for lists."""
+    """Builds the worker that times the core, and a package ``bpe_engine`` for rows in Python."""
 
     def __init__(self, target: Path, toolchain: str) -> None:
         self._target = target
@@ -170,7 +170,7 @@ class Builds:
         return self._target / "ablation" / "examples" / "ablation"
 
     def package(self) -> Path:
-        """Builds a folder from which to import ``bpe_engine``."""
+        """Builds and returns a folder from which ``bpe_engine`` can be imported."""
         environment = {
             **os.environ,
             "PYO3_PYTHON": sys.executable,
@@ -187,7 +187,7 @@ class Builds:
 
 
 def serve_lists(encoding: str) -> None:
-    """Runs the worker for lists, which answers ``ROW FILE`` like core/examples/ablation.rs."""
+    """Runs the worker for rows in Python: answers ``ROW FILE`` like core/examples/ablation.rs."""
     import bpe_engine
 
     if Path(bpe_engine.__file__).parents[1] != Path.cwd():
@@ -228,7 +228,7 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
         enc.clear_cache()
         encode = enc.encode_ordinary
     if row in PARTS:
-        # One call per part, after other calls.
+        # One call per part, after calls with the parts of the even lines.
         before, parts = documents(even, PARTS[row]), documents(odd, PARTS[row])
         deque(map(encode, before), maxlen=0)
         return lambda: deque(map(encode, parts), maxlen=0)
@@ -238,7 +238,7 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
 
 
 def _rendering(text: str) -> Callable[[], object]:
-    """Returns the rendering of a conversation."""
+    """Returns a function that renders a conversation made from a text."""
     from bpe_engine.prompt import ChatTemplate
 
     parts = documents(text, 300)[:1000]
@@ -256,7 +256,7 @@ def _rendering(text: str) -> Callable[[], object]:
 
 
 def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], object]:
-    """Returns a function that encodes a text repeatedly, in a tokenizer with many added tokens."""
+    """Returns a function that encodes a known text with a tokenizer of many added tokens."""
     from bpe_engine.hf import Tokenizer
 
     file = Path(encoding if encoding.endswith(".json") else f"{encoding}.json")
@@ -284,7 +284,7 @@ def measure(
     rounds: int,
     builds: Builds,
 ) -> Figures:
-    """Times all mechanisms on all corpora, one encoding after the other."""
+    """Times all mechanisms on all corpora, one encoding after another."""
     program = builds.core() if any(not mechanism.lists for mechanism in mechanisms) else None
     package = builds.package() if any(mechanism.lists for mechanism in mechanisms) else None
     figures: Figures = {}
@@ -339,7 +339,7 @@ def _in_turn(
 
 
 def table(figures: Figures, mechanism: str) -> str:
-    """Returns the figures of a mechanism as Markdown: lines are rows, columns are corpora."""
+    """Returns the figures of a mechanism as Markdown: a line per row, a column per corpus."""
     own = {key[1:]: value for key, value in figures.items() if key[0] == mechanism}
     corpora = list(dict.fromkeys(corpus for _, _, corpus in own))
     lines = [

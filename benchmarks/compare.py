@@ -3,10 +3,10 @@
     python -m benchmarks.compare --before VENV --after VENV
     python -m benchmarks.compare --before old --after . --cases text prompts --rounds 9
 
-A build is a virtual environment, or a folder with a built ``bpe_engine``. Both run under this
-Python, in separate processes that take turns, so that a slow phase of the machine slows both. A
+A build is a virtual environment, or a folder with a built ``bpe_engine``. Both builds run under
+this Python, in separate processes that alternate, so that a slow phase of the machine slows both. A
 row's ratio is the median over rounds of before / after (after / before for MB/s): above 1 is
-better. Rows below the limit are measured again, up to ``--most`` rounds. The exit status is 1 if a
+faster. Rows below the limit are measured again, up to ``--most`` rounds. The exit status is 1 if a
 row ends below the limit, if the geometric mean is below 1, or if the ids of the two builds differ.
 """
 
@@ -48,9 +48,9 @@ class Row:
 
 
 def package_of(build: Path) -> Path:
-    """Returns the package folder of a build: a virtual environment, or another folder.
+    """Returns the package folder of a build, which is a virtual environment or another folder.
 
-    Raises ValueError if no package can be imported there by this version of Python.
+    Raises ValueError if this version of Python cannot import the package there.
     """
     python = next((path for path in (build / "bin" / "python", build / "Scripts" / "python.exe")
                    if path.exists()), None)  # fmt: skip
@@ -71,14 +71,14 @@ def package_of(build: Path) -> Path:
 
 
 def isolated(package: Path, folder: Path) -> Path:
-    """Makes ``folder`` for the Python path, with only a link to the package."""
+    """Makes a ``folder`` for the Python path that contains only a link to the package."""
     folder.mkdir(parents=True)
     (folder / "bpe_engine").symlink_to(package, target_is_directory=True)
     return folder
 
 
 def rows_of(runner: Runner, task: Task) -> list[Row]:
-    """Returns the rows of a task that both builds have completed, except ratios."""
+    """Returns the rows of a task that both builds completed; omits rows that are ratios."""
     before, after = (runner.values[task, name] for name in (BEFORE, AFTER))
     rows = []
     for number, value in enumerate(before[0] if before and after else []):

@@ -1,12 +1,12 @@
-"""Runs benchmark cases on each engine (a tokenizer), in one process per engine and round.
+"""Runs benchmark cases on each engine (tokenizer), in one process per engine and round.
 
     python -m benchmarks.run --quick
     python -m benchmarks.run --full --corpora DIR --json out.json --render docs/benchmarks.md docs/benchmarks.csv
     python -m benchmarks.run --cases text 'piece-list-*' --engines bpe_engine,gigatoken --rounds 7
     python -m benchmarks.run --cases load text-list --encodings tokenizer.json --engines bpe_engine,tokenizers
 
-Engines take turns in each round. A row is the median over rounds, with the token count and whether
-the ids equal tiktoken's (for a tokenizer.json, tokenizers'; for a .model, sentencepiece's).
+Engines alternate within each round. A row is the median over rounds, with the token count and
+whether the ids equal tiktoken's (for a tokenizer.json, tokenizers'; for a .model, sentencepiece's).
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             for spec in specs:
                 prepare(spec, cache)
     texts = [case.options for case in cases if case.measure in ("training", "models")]
-    # The largest first, because the smaller texts are its prefixes.
+    # Makes the largest text first, because the smaller texts are its prefixes.
     for text in sorted(texts, key=lambda text: -text["megabytes"]):
         paths = [corpus.path for corpus in corpora]
         text_file(text["text"], text["megabytes"], paths, cache)

@@ -1,4 +1,4 @@
-"""Declares the benchmark cases: the measure, the text and the operation of each."""
+"""Declares the benchmark cases: the measure, the text and the operation of each case."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _counts() -> list[Case]:
     ]  # fmt: skip
 
 
-#: Bytes of documents, and their names in titles. All become lists, and the first size also arrays.
+#: Document sizes in bytes, with their names in titles; arrays are made only for the first size.
 DOCUMENTS = {4096: "4 KB", 20_000: "20 KB", 100_000: "100 KB"}
 
 
@@ -243,7 +243,7 @@ def _vocabularies() -> list[Case]:
     ]  # fmt: skip
 
 
-#: Groups of rows of sides.py, and the rounds that one process runs per row.
+#: Functions of sides.py, and the number of rounds that one process runs per row.
 _SIDES = {
     "prompts": 21, "masks": 5, "rollouts": 7, "templates": 5, "calls": 15, "streams": 5, "truncation": 3,
     "conversations": 3, "corpus": 5,
@@ -286,7 +286,7 @@ CASES = {
 }  # fmt: skip
 
 
-#: Groups that run only when named.
+#: Groups that run only if a pattern names them.
 BY_NAME = (
     "padded", "column", "peaks", "build", "training", "models", "sides"
 )  # fmt: skip

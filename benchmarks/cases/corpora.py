@@ -4,11 +4,11 @@ The default corpora need only Python:
 
 * ``code``: sources of the Python standard library;
 * ``en``: the prose of its docstrings and of its built-in help;
-* ``messy``: JSON, HTML, CSS, logs, tables and emoji, generated;
-* ``multi``, ``zh``: the texts shipped in ``texts/``, continued by a Markov chain over characters,
-  which makes new words of the right shape: similar to real text, but no substitute.
+* ``messy``: generated JSON, HTML, CSS, logs, tables and emoji;
+* ``multi``, ``zh``: the texts in ``texts/``, continued by a Markov chain over characters, which
+  makes new words of plausible shape: similar to real text, but no substitute.
 
-``--corpora DIR`` takes the ``*.txt`` of a folder instead.
+``--corpora DIR`` takes the ``*.txt`` files of a folder instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TEXTS = Path(__file__).resolve().parent / "texts"
-DEFAULT_SIZE = 2_000_000  # Bytes of each default corpus, if its sources suffice.
+DEFAULT_SIZE = 2_000_000  # Size of each default corpus in bytes, if its sources suffice.
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Corpus:
 
 
 def find_corpora(folder: Path | None, cache: Path, size: int = DEFAULT_SIZE) -> list[Corpus]:
-    """Returns the ``*.txt`` of ``folder``, or the default corpora, made once in ``cache``.
+    """Returns the ``*.txt`` files of ``folder``, or the default corpora, made once in ``cache``.
 
-    Raises ValueError for a folder without ``*.txt``.
+    Raises ValueError for a folder without ``*.txt`` files.
     """
     if folder is None:
         return [Corpus(name, _made(name, cache, size)) for name in _MAKERS]
@@ -47,17 +47,17 @@ def find_corpora(folder: Path | None, cache: Path, size: int = DEFAULT_SIZE) -> 
 
 
 def read(path: Path | str, limit: int | None = None) -> str:
-    """Reads the text of ``path`` (at most ``limit`` characters), with its line ends.
+    """Reads the text of ``path`` (at most ``limit`` characters), keeping its line ends.
 
-    Breaks up names of special tokens: engines treat such names differently, and these cases measure
-    plain text.
+    Breaks up names of special tokens, which engines treat differently: the cases measure plain
+    text.
     """
     with open(path, encoding="utf-8", errors="replace", newline="") as file:
         return file.read(-1 if limit is None else limit).replace("<|", "< |")
 
 
 def halves(text: str) -> tuple[str, str]:
-    """Splits ``text`` into its even lines and its odd lines, each as one text.
+    """Splits ``text`` into its even lines and its odd lines, each joined to one text.
 
     >>> halves("a\\nb\\nc\\n")
     ('a\\nc\\n', 'b\\n')
@@ -68,9 +68,9 @@ def halves(text: str) -> tuple[str, str]:
 
 
 def documents(text: str, size: int) -> list[str]:
-    """Cuts ``text`` into parts of about ``size`` bytes of UTF-8, between characters.
+    """Cuts ``text`` between characters into parts of about ``size`` bytes of UTF-8.
 
-    Drops a last piece of less than half the size.
+    Drops a last part of less than half the size.
 
     >>> documents("aä" * 3, 3)
     ['aä', 'aä', 'aä']
@@ -88,7 +88,7 @@ def documents(text: str, size: int) -> list[str]:
 
 
 def _made(name: str, cache: Path, size: int) -> Path:
-    """Returns the default corpus ``name`` in ``cache``; one file per version."""
+    """Returns the file of the default corpus ``name`` in ``cache``, made once per version."""
     import hashlib
 
     version = hashlib.blake2b(Path(__file__).read_bytes() + sys.version.encode(), digest_size=4)
@@ -113,7 +113,7 @@ def _clipped(parts: Iterator[str], size: int) -> str:
 
 
 def _sources() -> Iterator[tuple[Path, str]]:
-    """Yields sources of the standard library, without its tests, in a fixed order."""
+    """Yields the paths and sources of the standard library without its tests, in a fixed order."""
     import hashlib
     import sysconfig
 
@@ -157,7 +157,7 @@ def _english() -> Iterator[str]:
 
 
 def _chain(paragraphs: list[str], order: int, seed: int) -> Iterator[str]:
-    """Yields endless paragraphs, whose ``order + 1`` adjacent characters all occur in the input."""
+    """Yields endless paragraphs; any ``order + 1`` adjacent characters occur in the input."""
     import random
 
     pick = random.Random(seed)
@@ -187,7 +187,7 @@ def _chinese() -> Iterator[str]:
 
 
 def _languages() -> Iterator[str]:
-    """Yields three paragraphs of each language, in turn."""
+    """Yields endless paragraphs in the style of each language in turn."""
     lines = _paragraphs("multi")
     chains = [_chain(lines[i : i + 3], 2, i) for i in range(0, len(lines), 3)]
     while True:

@@ -29,9 +29,9 @@ _CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-# The pattern for a tokenizer.json, without possessive quantifiers, because the regex engine of HF
-# tokenizers reads `{1,3}+` as a repeated group. Whitespace at the end of a text is cut differently;
-# the correctness flag of each row shows any effect.
+# The pattern for a tokenizer.json. It has no possessive quantifiers, because the regex engine of
+# tokenizers reads `{1,3}+` as a repeated group. It cuts whitespace at the end of a text
+# differently; the correctness flag of each row shows any effect.
 _CL100K_PLAIN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -50,9 +50,9 @@ _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 class EncodingSpec:
     """An encoding, for engines without a registry.
 
-    ``gigatoken`` and ``splintr`` are those packages' names for the pre-tokenization and for the
-    bundled vocabulary (None: not bundled). ``file`` is a requested ``tokenizer.json`` instead of a
-    built-in encoding.
+    ``gigatoken`` is that package's name for the pre-tokenization, ``splintr`` that package's name
+    for the bundled vocabulary (None: not bundled). ``file`` is the user's tokenizer file, which
+    takes the place of a built-in encoding.
     """
 
     name: str
@@ -65,7 +65,7 @@ class EncodingSpec:
 
     @property
     def ranks(self) -> Path:
-        """The rank file."""
+        """The path of the rank file."""
         return DATA / self.rank_file
 
 
@@ -104,7 +104,7 @@ FILES = (".json", ".model")
 
 
 def spec_of(name: str) -> EncodingSpec:
-    """Returns the declaration of the encoding ``name``, or of the file at this path.
+    """Returns the declaration of the encoding ``name``, or of the tokenizer file at this path.
 
     Raises ValueError for other names.
     """
@@ -125,17 +125,16 @@ def spec_of(name: str) -> EncodingSpec:
 
 
 def read_ranks(path: Path) -> dict[bytes, int]:
-    """Reads the ranks by token from the rank file ``path``."""
+    """Reads the rank file ``path``: token to rank."""
     with open(path, "rb") as lines:
         fields = (line.split() for line in lines if line.strip())
         return {base64.b64decode(token): int(rank) for token, rank in fields}
 
 
 def tokenizer_file(spec: EncodingSpec, folder: Path) -> Path:
-    """Returns the path of a tokenizer.json for ``spec``; writes the file of a built-in encoding
-    once.
+    """Returns the path of a tokenizer.json for ``spec``; writes a built-in encoding's file once.
 
-    The files have the usual settings of published files.
+    The written files have the usual settings of published files.
     """
     if spec.file is not None:
         if spec.file.suffix != ".json":

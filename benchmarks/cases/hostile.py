@@ -1,6 +1,6 @@
 """Generates inputs that make tokenizers slow: long pieces, and unlimited distinct words.
 
-Every text has a fixed seed, so that all engines and all runs get the same text.
+Every text has a fixed seed, so all engines and all runs get the same text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _han(length: int) -> str:
     return "".join(chr(pick.randint(*_HAN)) for _ in range(length))
 
 
-#: Long pieces, each a function of the length in characters.
+#: Functions from a length in characters to a text with one long piece.
 LONG_PIECES: dict[str, Callable[[int], str]] = {
     "a": lambda length: "a" * length,
     "spaces": lambda length: " " * length,
@@ -61,15 +61,15 @@ def long_piece(name: str, length: int) -> str:
 
 @functools.cache
 def _quads() -> list[str]:
-    """Returns every word of four letters, made on the first call."""
+    """Returns every word of four letters."""
     return ["".join(letters) for letters in itertools.product(_LETTERS, repeat=4)]
 
 
 def distinct_words(first: int, count: int) -> str:
-    """Returns ``count`` words of eight letters, each after a space, which no other range contains.
+    """Returns ``count`` words of eight letters, each after a space, that no other range contains.
 
-    A multiplier without a common factor with 26**8 spreads neighboring numbers over the alphabet
-    and keeps different numbers different.
+    A multiplier coprime to 26**8 spreads neighboring numbers over the alphabet and keeps different
+    numbers different.
 
     >>> len(set(distinct_words(0, 1000).split()) | set(distinct_words(1000, 1000).split()))
     2000

@@ -1,4 +1,4 @@
-"""Prepares the texts of a case: texts for warming up, and labeled texts to time."""
+"""Prepares the texts of a case: texts to warm up with, and labeled texts to time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Column(list[str]):
 
     @functools.cached_property
     def arrow(self) -> Any:
-        """The Arrow column, made on first use. Needs pyarrow."""
+        """The texts as an Arrow column, made on first use. Needs pyarrow."""
         import pyarrow
 
         return pyarrow.array(list(self))
@@ -35,24 +35,24 @@ class Inputs:
 
 
 def _start() -> str:
-    """Returns text in every script, for tables that an engine builds on the first call."""
+    """Returns text in every script, so that an engine builds its lazy tables before timing."""
     return (corpora.TEXTS / "multi.txt").read_text(encoding="utf-8")
 
 
 def halves(corpus: Path) -> Inputs:
-    """Warms up on the even lines; the odd lines are one text."""
+    """Warms up on the even lines, and times the odd lines as one text."""
     even, odd = corpora.halves(corpora.read(corpus))
     return Inputs([even], {"text": odd})
 
 
 def documents(corpus: Path, size: int) -> Inputs:
-    """Warms up on documents of the even lines; documents of the odd lines are one batch."""
+    """Warms up on documents cut from the even lines, and times a batch cut from the odd lines."""
     even, odd = corpora.halves(corpora.read(corpus))
     return Inputs([corpora.documents(even, size)], {"text": corpora.documents(odd, size)})
 
 
 def column(corpus: Path, size: int, count: int) -> Inputs:
-    """Cuts the odd lines into ``count`` texts of ``size`` bytes, repeated at other offsets."""
+    """Cuts the odd lines into ``count`` texts of ``size`` bytes; repeated texts are rotated."""
     even, odd = corpora.halves(corpora.read(corpus))
     pieces = corpora.documents(odd, size)
     turns = range(count // len(pieces) + 1)
@@ -64,7 +64,7 @@ def column(corpus: Path, size: int, count: int) -> Inputs:
 
 
 def repeated(corpus: Path, megabytes: int) -> Inputs:
-    """Repeats the corpus up to ``megabytes``; warms up on its beginning."""
+    """Repeats the corpus up to ``megabytes``, and warms up on its beginning."""
     text = corpora.read(corpus)
     times = max(1, megabytes * 10**6 // len(text.encode("utf-8")))
     return Inputs([text[:1_000_000]], {"text": text * times})
@@ -85,12 +85,12 @@ def prompts(corpus: Path, sizes: dict[str, int]) -> Inputs:
 
 
 def piece(corpus: Path | None, name: str, length: int) -> Inputs:
-    """A hostile text, timed after ordinary text."""
+    """Warms up on ordinary text, and times a hostile text."""
     return Inputs([_start()], {"text": hostile.long_piece(name, length)})
 
 
 def growth(corpus: Path | None, name: str | None, unit: int) -> Inputs:
-    """A long piece, or the corpus repeated, at two sizes: ``unit`` and eight times ``unit``."""
+    """Times a long piece, or the repeated corpus, at the sizes ``unit`` and ``8 * unit``."""
     if name is None:
         if corpus is None:
             raise ValueError("A growth case without the name of a long piece needs a corpus.")
@@ -105,17 +105,17 @@ def growth(corpus: Path | None, name: str | None, unit: int) -> Inputs:
 
 
 def hello(corpus: Path | None) -> Inputs:
-    """The first text of a fresh process."""
+    """Times the first text of a fresh process."""
     return Inputs([], {"text": "hello world"})
 
 
 def stream(corpus: Path | None, total: int, chunk: int) -> Inputs:
-    """Distinct words, generated on request."""
+    """Times a stream of distinct words, generated on request."""
     return Inputs(["hello world"], {"stream": hostile.word_stream(total, chunk)})
 
 
 def nothing(corpus: Path | None) -> Inputs:
-    """No texts, for cases that make their own."""
+    """Returns no texts, for cases that make their own."""
     return Inputs([], {})
 
 

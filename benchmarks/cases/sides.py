@@ -1,9 +1,9 @@
-"""Rows that compare two calls with the same result: another package's, and this project's.
+"""Rows that compare two calls with the same result: a baseline, and this project's call.
 
 Each function takes the :class:`~benchmarks.harness.measures.Run` of a case, checks that both calls
-return the same, and yields a title, the other call and ours. The measure ``sides`` divides their
-CPU times. Chat templates are the ``*.jinja`` files of the folder in the environment variable
-``BENCHMARK_TEMPLATES``; without the variable, ChatML's template.
+return the same result, and yields a title, the baseline and our call. The measure ``sides`` divides
+their CPU times. The chat templates are the ``*.jinja`` files in the folder that the environment
+variable ``BENCHMARK_TEMPLATES`` names; without the variable, ChatML's template.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def words(count: int, offset: int) -> str:
 
 
 def messages(count: int, length: int, last: int = 0) -> list[dict[str, str]]:
-    """Makes ``count`` messages of ``length`` words each; ``last`` varies the last one."""
+    """Makes ``count`` messages of ``length`` words each; ``last`` varies the last message."""
     chat = [
         {
             "role": ("user", "assistant")[i % 2],
@@ -104,7 +104,7 @@ def prompts(run: Run) -> Rows:
 
 
 def masks(run: Run) -> Rows:
-    """For each template: 20 messages rendered and encoded, without and with a mask."""
+    """Renders and encodes 20 messages with each template, without and with a mask."""
     enc = bpe_engine.get_encoding(run.spec.name)
     values: Any = dict.fromkeys(("bos_token", "eos_token"), special("<|endoftext|>"))
     for name, source in _templates().items():
@@ -119,14 +119,15 @@ def masks(run: Run) -> Rows:
 
         try:
             ids, mask = masked()
-        except Exception:  # The template refuses this conversation.
+        except Exception:  # The template rejects this conversation.
             continue
         assert ids == plain() and len(mask) == len(ids)
         yield f"20 messages without a mask / with a mask, {name}", plain, masked
 
 
 def rollouts(run: Run) -> Rows:
-    """Turn 20 of a rollout, against rendering and encoding everything, here and in transformers."""
+    """Compares turn 20 of a rollout with rendering and encoding everything, also in
+    transformers."""
     enc = bpe_engine.get_encoding(run.spec.name)
     chat = messages(40, 600)
     rollout = Rollout(CHATML, enc, chat[:2])
@@ -177,7 +178,7 @@ def _tool(number: int) -> dict[str, Any]:
 
 
 def _calls(count: int) -> list[dict[str, Any]]:
-    """Makes a conversation: a question, and ``count`` tool calls with results and reasoning."""
+    """Makes a conversation of a question and ``count`` tool calls with results and reasoning."""
     chat: list[dict[str, Any]] = [{"role": "user", "content": words(100, 5)}]
     for number in range(count):
         name, id = f"tool_{number % 30}", f"call{100_000 + number}"[-9:]
@@ -204,7 +205,7 @@ def _shapes(chat: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def templates(run: Run) -> Rows:
-    """Rendering to segments with origins, against plain Jinja as compiled by transformers."""
+    """Compares rendering to segments with plain Jinja as compiled by transformers."""
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
     enc = bpe_engine.get_encoding(run.spec.name)
@@ -237,7 +238,7 @@ def templates(run: Run) -> Rows:
 
             try:
                 text = plain()
-            except Exception as error:  # Templates refuse with any exception.
+            except Exception as error:  # A template may raise any exception.
                 if missing := re.fullmatch(r"'(\w+)' is undefined", str(error)):
                     more[missing[1]] = "[]"
                 continue
@@ -255,8 +256,8 @@ def templates(run: Run) -> Rows:
 
 
 def calls(run: Run) -> Rows:
-    """Calls of a warm process: transformers against ``Tokenizer``, and against transformers with
-    our engine inside."""
+    """Compares warm calls of transformers with ``Tokenizer``, and with transformers patched to use
+    our engine."""
     path = _file(run.spec, run.cache)
     tokens = [token["content"] for token in json.loads(path.read_bytes())["added_tokens"]]
     pad = next((token for token in tokens if "pad" in token.lower()), None) or tokens[0]
@@ -294,7 +295,7 @@ def calls(run: Run) -> Rows:
 
 
 def streams(run: Run) -> Rows:
-    """256 requests, one id each per step: `DecodeStream` per request, against a pool."""
+    """Decodes 256 requests, one id each per step: a `DecodeStream` per request against a pool."""
     import numpy as np
     import tokenizers
 
@@ -317,14 +318,14 @@ def streams(run: Run) -> Rows:
                 for step in steps.tolist()
             ]
 
-        # A DecodeStream never returns the last token if its characters are incomplete.
+        # A DecodeStream withholds a last token that ends inside a character.
         for mine, expected in zip(zip(*own()), zip(*other()), strict=True):
             assert "".join(mine).startswith("".join(expected))
         yield f"256 requests: DecodeStream / stream pool, {len(stop)} stop strings", other, own
 
 
 def truncation(run: Run) -> Rows:
-    """2 MB of text truncated to 8,192 tokens: by tokenizers, and by this project."""
+    """Truncates 2 MB of text to 8,192 tokens: tokenizers against this project."""
     import tokenizers
 
     path = str(_file(run.spec, run.cache))
@@ -343,7 +344,7 @@ def truncation(run: Run) -> Rows:
 
 
 def conversations(run: Run) -> Rows:
-    """All prompts of 100 conversations of 20 turns: encoded whole, or with `ConversationCache`."""
+    """Encodes all prompts of 100 conversations of 20 turns: whole, or by `ConversationCache`."""
     from bpe_engine.serving import ConversationCache
 
     enc = bpe_engine.get_encoding(run.spec.name)
@@ -379,7 +380,7 @@ def conversations(run: Run) -> Rows:
 
 
 def corpus(run: Run) -> Rows:
-    """Arrays from the documents of a file, and token files from a corpus."""
+    """Encodes the documents of a file to arrays, and a corpus to token files."""
     from bpe_engine.corpus import make_plan, run_plan
 
     enc = bpe_engine.get_encoding(run.spec.name)

@@ -1,9 +1,9 @@
 """Makes training texts of any size from the benchmark corpora.
 
-A text begins with the corpus of its name. If the corpus is too short, Markov chains over its
-characters continue it: any seven consecutive characters (three in Chinese) occur in the corpus,
-except where the chain changes, every thousand characters. Such text has many more distinct words
-than real text. `mixed` is all corpora, continued likewise.
+A text begins with the corpus of the same name. If the corpus is too short, Markov chains over its
+characters continue the text: any seven consecutive characters (three in Chinese) occur in the
+corpus, except where the chain changes, every thousand characters. Such text has many more distinct
+words than real text. `mixed` joins all corpora, continued in the same way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def text_file(name: str, megabytes: int, corpora: list[Path], cache: Path) -> Path:
-    """Returns a text file of `megabytes` MB, made once from the named corpus (`mixed`: all).
+    """Returns a text file of `megabytes` MB, made once from the named corpus (`mixed`: from all).
 
     Raises ValueError if no corpus has the name.
     """
@@ -34,7 +34,7 @@ def text_file(name: str, megabytes: int, corpora: list[Path], cache: Path) -> Pa
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     size = megabytes * 10**6
-    # All texts of one name begin alike.
+    # Of two texts of the same name, the shorter is a prefix of the longer.
     there = folder.glob(f"{name}-*-{key.hexdigest()}.txt")
     others = [int(other.name.split("-")[1]) for other in there]
     longer = [other for other in others if other > megabytes]
@@ -69,10 +69,10 @@ def chained(texts: dict[str, str]) -> Iterator[str]:
 
 
 def _chain(text: str, order: int) -> Iterator[str]:
-    """Yields the text of many parallel chains, a thousand characters of each at a time."""
+    """Yields the text of 1,024 parallel chains, about a thousand characters of each at a time."""
     random = np.random.default_rng(7)
     characters = np.frombuffer(text.encode("utf-32-le"), "<u4").astype(np.uint64)
-    # A number for the characters before each index: equal contexts have equal numbers.
+    # Hashes the characters before each index, then numbers the distinct contexts.
     before = np.zeros(len(characters) - order, np.uint64)
     for place in range(order):
         before = before * np.uint64(0x9E3779B97F4A7C15) + characters[place : place - order]
@@ -80,7 +80,7 @@ def _chain(text: str, order: int) -> Iterator[str]:
     places = np.argsort(before, kind="stable")
     firsts = np.cumsum(counts) - counts
     followers = characters[order:].astype("<u4")
-    # Wraps around: the first characters follow the last.
+    # Wraps around: the first context follows the last.
     following = np.append(before[1:], before[0])
     states = random.integers(len(before), size=1024)
     states = before[states]
@@ -96,8 +96,8 @@ def _chain(text: str, order: int) -> Iterator[str]:
 
 
 def documents(path: str) -> list[str]:
-    """Cuts the text into parts of about 64 KB where GPT-2's pattern also cuts: before a letter at
-    the start of a line, if the previous line ends with text."""
+    """Cuts the text into parts of about 64 KB at points where GPT-2's pattern also cuts: before a
+    letter at the start of a line, if the previous line does not end with whitespace."""
     text = Path(path).read_text(encoding="utf-8")
     parts, start = [], 0
     while start < len(text):

@@ -29,7 +29,7 @@ def numbers(form: str, prefix: bytes = b"") -> dict[bytes, int]:
     return ranks
 
 
-#: Ranks by name.
+#: Functions that return ranks, by name.
 RANKS: dict[str, Callable[[], dict[bytes, int]]] = {
     **{name: lambda name=name: read_ranks(rank_file(name)) for name in FILES},  # type: ignore[misc]
     "hex": lambda: numbers("%x"),

@@ -1,10 +1,10 @@
-"""Measures: each times one kind of operation of an engine.
+"""Measures: each function times one kind of operation of an engine.
 
-A measure takes a :class:`Run` and yields :class:`Value` objects. Making texts, checking results and
-freeing memory are not timed; the garbage collector is off during timing.
+A measure takes a :class:`Run` and yields :class:`Value` objects. The time excludes making texts,
+checking results and freeing memory; the garbage collector is off during timing.
 
-This module and its imports stay small, and it imports rare packages late: modules that the worker
-imports would hide the cost of importing an engine, in time and in memory.
+This module imports little, and imports rare packages late: modules that the worker has already
+imported would hide an engine's import cost, in time and in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..cases.inputs import Inputs, Item
 from ..peers.digest import Digest, digest_of
 from ..peers.engines import OURS, Engine, Plan, Unsupported
 
-AGAIN_PASSES = 7  # Number of passes over a known text, of which the median counts.
+AGAIN_PASSES = 7  # Maximum number of passes over a known text; the median counts.
 AGAIN_SECONDS = 0.5  # Seconds after which no further pass starts.
 
 
@@ -58,7 +58,7 @@ class Run:
         return operation
 
     def warmed(self) -> Callable[[Any], Any]:
-        """Returns the operation, after calling it on the warm-up inputs."""
+        """Calls the operation on the warm-up inputs, and returns the operation."""
         call = self.call()
         for item in self.inputs.warm:
             call(item)
@@ -78,7 +78,7 @@ class Value:
     correct: bool | None = None
 
 
-#: Nanoseconds: wall time, or (on a shared machine) this process's CPU time.
+#: Clocks in nanoseconds: wall time, or (for a shared machine) this process's CPU time.
 CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 _now = CLOCKS["wall"]
 
@@ -103,7 +103,7 @@ def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 
 
 def again(call: Callable[..., Any], *arguments: Any) -> float:
-    """Returns the median seconds of further calls with known arguments."""
+    """Returns the median time in seconds of repeated calls with the same arguments."""
     seconds: list[float] = []
     while len(seconds) < AGAIN_PASSES and sum(seconds) < AGAIN_SECONDS:
         seconds.append(timed(call, *arguments)[0])
@@ -111,13 +111,13 @@ def again(call: Callable[..., Any], *arguments: Any) -> float:
 
 
 def size_of(item: Item) -> int:
-    """Returns the number of bytes in UTF-8."""
+    """Returns the size of an item in bytes of UTF-8."""
     texts = [item] if isinstance(item, str) else item
     return sum(len(text.encode("utf-8")) for text in texts)
 
 
 def resident() -> dict[str, float]:
-    """Returns resident memory now and at its peak in MB; the peak alone without /proc."""
+    """Returns the current and the peak resident memory in MB; only the peak without /proc."""
     try:
         with open("/proc/self/status") as status:
             fields = dict(line.split(":", 1) for line in status)
@@ -141,10 +141,10 @@ def _judged(result: Any, item: Item) -> dict[str, Any]:
 
 
 def throughput(run: Run) -> Iterator[Value]:
-    """Yields MB/s of each timed item, the first time and again.
+    """Yields the MB/s of each timed item, the first time and again.
 
-    With ``warm`` False, the process is fresh and has only encoded two words, to load packages that
-    an engine imports at its first call (numpy, awkward); the load case measures that cost.
+    With ``warm`` False, the process is fresh: it has encoded only two words, so that the engine
+    imports its lazy packages (numpy, awkward). The load case measures the cost of these imports.
     """
     call = run.call()
     for item in run.inputs.warm if run.options.get("warm", True) else ["hello world"]:
@@ -160,7 +160,7 @@ def throughput(run: Run) -> Iterator[Value]:
 
 
 def calls(run: Run) -> Iterator[Value]:
-    """Yields microseconds per call over many different prompts, the first time and again."""
+    """Yields the microseconds per call for many different prompts, the first time and again."""
     call = run.warmed()
 
     def each(texts: list[str]) -> None:
@@ -176,7 +176,7 @@ def calls(run: Run) -> Iterator[Value]:
 
 
 def counting(run: Run) -> Iterator[Value]:
-    """Yields microseconds per text for counting batches, the first time and again."""
+    """Yields the microseconds per text for counting a batch, the first time and again."""
     call = run.call()
     for item in run.inputs.warm:
         call([item] if isinstance(item, str) else list(item))
@@ -190,7 +190,7 @@ def counting(run: Run) -> Iterator[Value]:
 
 
 def milliseconds(run: Run) -> Iterator[Value]:
-    """Yields milliseconds of each timed item, the first time."""
+    """Yields the milliseconds for each timed item, the first time."""
     call = run.warmed()
     for label, item in run.inputs.timed.items():
         seconds, result = timed(call, item)
@@ -198,7 +198,7 @@ def milliseconds(run: Run) -> Iterator[Value]:
 
 
 def decoding(run: Run) -> Iterator[Value]:
-    """Yields MB/s of decoding. The engine decodes its own ids, and the text must be equal."""
+    """Yields the MB/s of decoding. The engine decodes its own ids, and must return the text."""
     engine = run.load()
     call = run.call()
     for label, item in run.inputs.timed.items():
@@ -217,7 +217,7 @@ def decoding(run: Run) -> Iterator[Value]:
 
 
 def loading(run: Run) -> Iterator[Value]:
-    """Yields milliseconds of import, get_encoding, and the first encode, in a fresh process."""
+    """Yields the milliseconds for import, get_encoding and the first encode in a fresh process."""
     item = run.inputs.timed["text"]
     imported, _ = timed(run.plan.import_module)
     got, engine = timed(run.plan.load, run.spec, run.cache)
@@ -230,10 +230,10 @@ def loading(run: Run) -> Iterator[Value]:
 
 
 def memory(run: Run) -> Iterator[Value]:
-    """Yields resident MB after loading, and after encoding each corpus to a list and to an array.
+    """Yields the resident MB after loading, and after encoding each corpus to a list and an array.
 
-    Texts and results are freed before the last reading, so what remains is memory that the engine
-    keeps, or fragmentation of the allocator.
+    Texts and results are freed before the last reading, so the remaining memory is kept by the
+    engine or lost to fragmentation of the allocator.
     """
     before = resident()
     run.call()("hello world")
@@ -256,7 +256,7 @@ def memory(run: Run) -> Iterator[Value]:
 
 
 def stream(run: Run) -> Iterator[Value]:
-    """Yields the speed of many distinct words, and the growth of resident memory."""
+    """Yields the speed of encoding many distinct words, and the growth of resident memory."""
     encode = run.warmed()
     before = resident()
     highest = before.get("now", before["peak"])
@@ -278,7 +278,7 @@ def stream(run: Run) -> Iterator[Value]:
 
 
 def held(run: Run) -> Iterator[Value]:
-    """Yields bytes per byte of text: of the result, and of the memory peak beyond the result."""
+    """Yields two numbers of bytes per byte of text: the result, and the peak beyond the result."""
     call = run.warmed()
     for label, item in run.inputs.timed.items():
         gc.collect()
@@ -290,14 +290,14 @@ def held(run: Run) -> Iterator[Value]:
         del result
         per_byte = 2**20 / size_of(item)
         stays = max(0.0, after["now"] - before["now"])
-        # The peak of the process may date from before the text was made.
+        # The process may have peaked before this call.
         most = after["peak"] - before["now"] if after["peak"] > before["peak"] else 0.0
         yield Value("result", stays * per_byte, "B/B", label)
         yield Value("beside it", max(0.0, most - stays) * per_byte, "B/B", label)
 
 
 def building(run: Run) -> Iterator[Value]:
-    """Yields the milliseconds for building an encoding from ranks, and for reading a rank file."""
+    """Yields the milliseconds to build an encoding from ranks, and to read a rank file."""
     from ..cases import vocabularies
 
     name = run.options["vocabulary"]
@@ -313,7 +313,7 @@ def building(run: Run) -> Iterator[Value]:
 
 
 def training(run: Run) -> Iterator[Value]:
-    """Yields the seconds from a text file to the merges, without imports, and the memory peak.
+    """Yields the seconds from a text file to the merges, excluding imports, and the memory peak.
 
     Trainers with the same label break ties alike, and must agree.
     """
@@ -335,13 +335,13 @@ def training(run: Run) -> Iterator[Value]:
     yield Value("peak", peak, "MB")
 
 
-#: One of this many lines is held out.
+#: One line in this many is held out.
 HELD_OUT = 20
 
 
 def models(run: Run) -> Iterator[Value]:
     """Yields the seconds from lines to a trained tokenizer, the memory peak, and for held-out lines
-    the bytes per token and the likelihood under Unigram. Trainers that return tokens must agree.
+    the bytes per token and Unigram's likelihood. Trainers that return tokens must agree.
     """
     from ..cases.training_texts import text_file
     from ..peers.model_trainers import TRAINERS
@@ -372,7 +372,8 @@ def _digest(tokens: list[str]) -> dict[str, str]:
 
 
 def growth(run: Run) -> Iterator[Value]:
-    """Yields milliseconds at one size and at eight times the size, and the ratio; linear is 8."""
+    """Yields the milliseconds at one size and at eight times that size, and the ratio (linear:
+    8)."""
     call = run.warmed()
     seconds: dict[str, float] = {}
     for label, item in run.inputs.timed.items():
@@ -383,7 +384,7 @@ def growth(run: Run) -> Iterator[Value]:
 
 
 def sides(run: Run) -> Iterator[Value]:
-    """Yields for each row the CPU time of another way to the same result, as a multiple of ours."""
+    """Yields for each row the CPU time of the baseline as a multiple of ours."""
     from ..cases.sides import ROWS
     from .sides import ratio
 

@@ -3,8 +3,8 @@
     python -m benchmarks.run --json all.json
     python -m benchmarks.harness.render all.json docs/benchmarks.md README.md docs/benchmarks.csv
 
-A page with the marker ``benchmarks`` gets the rows of :data:`MANUAL`, a page with ``speed`` the
-rows of :data:`SHORT`.
+A page with the marker ``benchmarks`` gets the rows of :data:`MANUAL`, a page with the marker
+``speed`` the rows of :data:`SHORT`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 from ..peers.engines import OURS
 from ..peers.reference import TIKTOKEN
 
-#: A row of a table: case, key and corpus.
+#: Identifies a row of a table: case, key and corpus.
 Key = tuple[str, str, str | None]
 
-#: Rows of the README's table, and their titles there.
+#: Rows of the README's table, with their titles.
 SHORT: dict[Key, str] = {
     ("text-list", "first", "en"): "English text",
     ("text-list", "first", "code"): "code",
@@ -54,7 +54,7 @@ MANUAL: tuple[Key, ...] = (
     ("piece-list-random-letters-1e5", "first", None),
 )
 
-#: The rows of one line of a table, by engine.
+#: One line of a table: the row of each engine.
 Line = dict[str, dict[str, Any]]
 
 
@@ -68,7 +68,7 @@ def _lines(results: dict[str, Any]) -> dict[tuple[str, Key], Line]:
 
 
 def _cells(line: Line, engines: list[str], title: str | None = None) -> list[str]:
-    """Returns the cells of a row: title, unit, tokens, a figure per engine, the ratio."""
+    """Returns the cells of a line: title, unit, tokens, a figure per engine, and the ratio."""
     row = next(iter(line.values()))
     if title is None:
         title = ", ".join(part for part in (row["title"], row["key"], row["corpus"]) if part)
@@ -104,7 +104,7 @@ def number(value: float) -> str:
 
 
 def table(results: dict[str, Any], keys: tuple[Key, ...] | None = None) -> str:
-    """Returns a Markdown table per encoding; with ``keys``, these rows of the first encoding."""
+    """Returns a Markdown table per encoding, or only the rows ``keys`` of the first encoding."""
     engines, lines = results["engines"], _lines(results)
     encodings = list(dict.fromkeys(encoding for encoding, _ in lines))
     parts = []
@@ -172,7 +172,7 @@ TABLES = {"benchmarks": manual_table, "speed": short_table}
 
 
 def into_page(page: str, name: str, rows: str) -> str:
-    r"""Replaces the rows between the markers of a page; returns the new page.
+    r"""Replaces the rows between the markers of a page, and returns the new page.
 
     >>> print(into_page("a\n<!-- speed -->\nold\n<!-- end -->\nb", "speed", "| new |"))
     a
@@ -192,7 +192,7 @@ def into_page(page: str, name: str, rows: str) -> str:
 
 
 def write(results: dict[str, Any], path: Path) -> None:
-    """Writes a CSV file, or puts the tables of :data:`TABLES` between their markers in a page.
+    """Writes a CSV file, or puts the tables of :data:`TABLES` between the markers of a page.
 
     Raises ValueError for a page without markers.
     """

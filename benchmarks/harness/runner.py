@@ -1,4 +1,4 @@
-"""Runs tasks in processes, one for each engine and round, engines in turn."""
+"""Runs tasks in processes: a process for each engine and round, with engines alternating."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOWER_IS_BETTER = {"us", "ms", "s", "MB", "B/B", "x"}
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One case on one corpus and encoding."""
+    """One case with one corpus and one encoding."""
 
     case: Case
     corpus: Corpus | None
@@ -52,8 +52,8 @@ def tasks(
 class Runner:
     """Starts workers and stores their answers.
 
-    ``builds`` names several builds of this project, which run as separate engines, and maps each
-    name to the folder of its package ``bpe_engine``.
+    ``builds`` maps names of builds of this project to the folders of their ``bpe_engine`` packages;
+    each build runs as a separate engine.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Runner:
         }
         if engine in self.builds:
             environment["PYTHONPATH"] = str(self.builds[engine])
-        # The source tree is last on the path, so that an installed bpe_engine is measured.
+        # The source tree is last on the path, so the worker imports an installed bpe_engine.
         start = f"import sys; sys.path.append({str(ROOT)!r}); from benchmarks.harness.worker import main; main()"
         try:
             done = subprocess.run(
@@ -132,7 +132,7 @@ class Runner:
                 )
 
     def reference(self, task: Task) -> dict[str, Any]:
-        """Returns the reference ids of the task's texts, by label; equal texts share one result."""
+        """Returns the reference ids by label; tasks with the same texts share one result."""
         corpus = task.corpus.path if task.corpus else None
         key = repr((task.case.inputs, task.case.input_options, corpus, task.encoding))
         if key not in self._references:
@@ -140,7 +140,7 @@ class Runner:
         return self._references[key]
 
     def rows(self, task: Task, engines: list[str]) -> list[dict[str, Any]]:
-        """Returns the finished rows of a task: medians, token counts, flags, ratios."""
+        """Returns the finished rows of a task, with medians, token counts, flags and ratios."""
         answers = {
             engine: self.values[task, engine] for engine in engines if self.values[task, engine]
         }
@@ -202,7 +202,7 @@ def _row(
 
 
 def compare_with_peers(rows: list[dict[str, Any]]) -> None:
-    """Adds to each row its ratio to the best correct peer: above 1 is better, whatever the unit."""
+    """Adds to each row its ratio to the best correct peer; in any unit, above 1 is better."""
     lower = rows[0]["unit"] in LOWER_IS_BETTER
     peers = [row for row in rows if not is_ours(row["engine"]) and row["correct"] is not False]
     best = (min if lower else max)(peers, key=lambda row: row["value"], default=None)

@@ -1,4 +1,4 @@
-"""Worker process: reads a JSON job, runs one case once on one engine, writes JSON.
+"""Worker process: reads a job as JSON, runs one case once on one engine, and writes JSON.
 
 Started by runner.py. The job names the case, the engine (or none, for the reference ids), the
 encoding, the corpus files, and the CPU to pin to.
@@ -70,7 +70,7 @@ def main() -> None:
     os.dup2(2, 1)  # An engine's output must not mix with the answer.
     try:
         answer = work(job)
-    except BaseException as error:  # The panic of an engine is not an Exception.
+    except BaseException as error:  # A Rust panic is not an Exception.
         answer = {"error": f"{type(error).__name__}: {error}"[:300]}
     with os.fdopen(out, "w") as stream:
         json.dump(answer, stream)

@@ -1,4 +1,4 @@
-"""Hashes ids in any container."""
+"""Hashes ids, in any container."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .engines import FlatRows
 
 
 class Digest:
-    """A hash over rows of ids, equal for lists, arrays and awkward arrays.
+    """A hash of rows of ids, the same for lists, arrays and awkward arrays.
 
     >>> one, other = Digest(), Digest()
     >>> one.add([1, 2]); other.add([1]); other.add([2])
@@ -37,7 +37,7 @@ class Digest:
 
 
 def digest_of(result: Any, item: Item) -> Digest:
-    """Returns the digest of a result for ``item``: one row, or a row for each document."""
+    """Returns the digest of the result for ``item``: one row, or a row for each document."""
     digest = Digest()
     for row in _rows(result, item):
         digest.add(row)

@@ -1,8 +1,8 @@
-"""Adapters for the compared tokenizers: each calls the fastest public function for a result.
+"""Adapters for the compared tokenizers, which call the fastest public function for each result.
 
-Every engine loads files of this repository or of its package; nothing is downloaded. A field of
+Every engine loads files of this repository or of its own package; nothing is downloaded. A field of
 :class:`Engine` is None if the engine lacks the operation. If a package offers several ways to one
-result, the adapter takes the fastest measured one.
+result, the adapter uses the way that was measured fastest.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Engine:
     """The operations of one loaded engine. Texts are str, ids are ints.
 
     ``encode`` is the library's own call with its defaults (tiktoken raises for names of special
-    tokens in the text), ``encode_list`` ignores special tokens; some libraries have one call for
-    both purposes. The ``_short`` fields are for texts of prompt size, for which another call of the
-    same library is faster. The batch functions take ``(texts, threads)``, ``numpy_threads`` takes
-    ``(text, threads)``. ``others`` has operations that few engines support.
+    tokens in the text); ``encode_list`` ignores special tokens; some libraries have one call for
+    both purposes. The ``_short`` fields are for prompts, for which a different call of the same
+    library is faster. The batch functions take ``(texts, threads)``, ``numpy_threads`` takes
+    ``(text, threads)``. ``others`` maps names to operations that few engines support.
     """
 
     encode_list: Callable[[str], list[int]]
@@ -75,11 +75,11 @@ class Engine:
 
 @dataclass(frozen=True)
 class Plan:
-    """Loads an engine in the two steps of a user: import, then get_encoding.
+    """Loads an engine in a user's two steps: import, then get_encoding.
 
     ``load`` takes ``(spec, cache)``; ``cache`` is the folder that ``prepare`` filled. With
-    ``only``, the engine takes part only in the cases of that group. ``folder`` names the
-    environment variable with the folder of a second version of a package, filled by ``pip install
+    ``only``, the engine runs only the cases of that group. ``folder`` names an environment
+    variable, whose value is the folder of a second version of a package, installed by ``pip install
     --target``.
     """
 
@@ -117,7 +117,7 @@ class Plan:
 
 
 def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]:
-    """Makes a batch function from a function for one text, as a user would."""
+    """Makes a batch function from a function for one text, as a user would write it."""
 
     def batch(texts: list[str], threads: int) -> list[Any]:
         if threads == 1:
@@ -131,7 +131,7 @@ def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]
 
 
 def _flat_rows(ids: bytes, offsets: bytes) -> FlatRows:
-    """Reads the flat results of splintr and fastokens, which are the bytes of both arrays."""
+    """Wraps the flat results of splintr and fastokens: the bytes of the ids and of the offsets."""
     import numpy
 
     return FlatRows(numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64))
@@ -252,7 +252,7 @@ def _tiktoken(spec: EncodingSpec, cache: Path) -> Engine:
         encode=enc.encode,
         encode_numpy=numpy,
         count=lambda text: len(numpy(text)),
-        batch_list=_each(enc.encode_ordinary),  # Its own batch function also uses a pool.
+        batch_list=_each(enc.encode_ordinary),  # tiktoken's batch function also uses a pool.
         batch_numpy=_each(numpy),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
@@ -273,7 +273,7 @@ def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
         native = gigatoken.Tokenizer.from_tiktoken(
             spec.ranks, pretokenizer=spec.gigatoken, special_tokens=spec.special_tokens
         )
-    except (RuntimeError, ValueError) as error:  # The engine refuses ranks with gaps.
+    except (RuntimeError, ValueError) as error:  # The engine rejects ranks with gaps.
         raise Unsupported(str(error)) from error
     adapter = native.as_tiktoken()
 
@@ -304,7 +304,7 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
 
     if spec.file is not None:
         loaded = splintr.from_json(str(spec.file))
-        # Its own batch function adds special tokens.
+        # The engine's batch function adds special tokens.
         return Engine(
             encode_list=loaded.encode_raw,
             batch_list=_each(loaded.encode_raw),
@@ -426,7 +426,7 @@ def _sentencepiece(spec: EncodingSpec, cache: Path) -> Engine:
 
 
 def _pretrained_folder(spec: EncodingSpec, cache: Path) -> Path:
-    """Returns a folder for transformers, made once."""
+    """Returns a folder that transformers can open, made once."""
     folder = cache / f"{spec.name}.pretrained"
     if not folder.exists():
         partial = folder.with_suffix(f".{os.getpid()}")

@@ -1,8 +1,8 @@
-"""Adapters for trainers of Unigram, WordPiece and BPE over characters, on lines of text.
+"""Adapters for trainers of Unigram, WordPiece and BPE over characters, which train on lines.
 
 Each adapter imports its package, and returns a function of lines, a size and threads. The function
-returns the tokens, if trainers must agree on them, an encoder of lines, and for Unigram the scores
-by id. All mark spaces with U+2581 and cut there, except WordPiece, which cuts like BERT.
+returns the tokens if trainers must agree on them, an encoder of lines, and for Unigram the scores
+by id. All models mark spaces with U+2581 and cut there, except WordPiece, which cuts like BERT.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _tokenizers(model: str) -> Train:
 
 def _result(model: str, tokenizer: Any) -> Trained:
     vocab = tokenizer.get_vocab()
-    # The order of a hash table decides ties of pairs in WordPiece, and rounding in Unigram.
+    # Hash table order decides ties between pairs in WordPiece, and rounding in Unigram.
     tokens = sorted(vocab, key=vocab.__getitem__) if model == "bpe" else None
     scores = None
     if model == "unigram":
@@ -73,7 +73,7 @@ def _result(model: str, tokenizer: Any) -> Trained:
 
 
 def _with_unknown(scores: list[float], unknown: int) -> list[float]:
-    """Adds the score of an unknown character, which is the same in all three packages."""
+    """Sets the score of the unknown token, which is the same in all three packages."""
     known = [score for id, score in enumerate(scores) if id != unknown and score < 0]
     return [min(known) - 10 if id == unknown else score for id, score in enumerate(scores)]
 

@@ -1,9 +1,9 @@
-"""Reference ids: tiktoken's, from the same rank file.
+"""Reference ids: tiktoken's ids from the same rank file.
 
 If tiktoken fails (a million spaces make it panic), the ``regex`` package cuts the text by the
-pattern, and tiktoken merges each piece. If that fails, too, the harness takes the ids on which most
-engines agree. Each row names its reference. For a tokenizer.json, the ids are ``tokenizers``'; for
-a ``.model``, sentencepiece's.
+pattern, and tiktoken merges each piece. If that also fails, the harness takes the ids on which most
+engines agree. Each row names its reference. For a tokenizer.json, the reference is ``tokenizers``;
+for a ``.model``, sentencepiece.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOKENIZERS, SENTENCEPIECE = "tokenizers", "sentencepiece"
 
 
 class _FileEncoding:
-    """``tokenizers`` or sentencepiece for a file, with the methods that :func:`reference` needs."""
+    """A file opened by ``tokenizers`` or sentencepiece, with the methods of a reference."""
 
     def __init__(self, path: Path) -> None:
         self.encode_ordinary: Callable[[str], list[int]]
@@ -62,7 +62,7 @@ def _by_pattern(enc: Any, spec: EncodingSpec, text: str) -> list[int]:
 
 
 def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
-    """Returns, by label of a timed text, the token count, the digest, and the source of the ids.
+    """Returns the token count, the digest and the source of the ids of each timed text, by label.
 
     Omits a label if neither source can encode its text.
     """
@@ -78,7 +78,7 @@ def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
                 ids = enc.encode_ordinary(text)
             except (KeyboardInterrupt, MemoryError):
                 raise
-            except BaseException:  # A panic of tiktoken is not an Exception.
+            except BaseException:  # A Rust panic in tiktoken is not an Exception.
                 try:
                     ids = _by_pattern(enc, spec, text)
                 except (ImportError, ValueError):

@@ -1,6 +1,6 @@
 """Adapters for BPE trainers: each returns a function that trains on a given text.
 
-All cut text like GPT-2, and merge any pair that occurs at least once.
+All trainers cut text like GPT-2, and merge any pair that occurs at least once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ..cases.encodings import ENCODINGS
 from ..cases.training_texts import documents
 
-#: Threads of every trainer.
+#: Number of threads of every trainer.
 THREADS = 2
 
 PATTERN = ENCODINGS["r50k_base"].pattern
@@ -83,7 +83,7 @@ def _gigatoken(path: str, size: int) -> Callable[[], Merges]:
 
 
 def merges_digest(merges: list[Any]) -> dict[str, Any]:
-    """Returns the number of merges and their hash; accepts bytes and GPT-2's characters."""
+    """Returns the number of merges and a hash of them; accepts bytes and GPT-2's characters."""
     from bpe_engine.read import byte_level
 
     def read(part: bytes | str) -> bytes:
@@ -94,9 +94,9 @@ def merges_digest(merges: list[Any]) -> dict[str, Any]:
     return {"tokens": len(rows), "digest": digest}
 
 
-#: By engine: a label for how it breaks ties, and the function that prepares the engine. Hugging
-#: Face and gigatoken prefer the lowest ids in GPT-2's order of bytes; rustbpe prefers the lowest in
-#: the order of byte values, like ours from a base in that order.
+#: By engine: a label for how the engine breaks ties, and the function that prepares the engine.
+#: Hugging Face and gigatoken prefer the lowest ids in GPT-2's order of bytes; rustbpe prefers the
+#: lowest ids in the order of byte values, as ours does from a base in that order.
 TRAINERS: dict[str, tuple[str, Callable[[str, int], Callable[[], Merges]]]] = {
     "bpe_engine": ("GPT-2's order", _ours),
     "bpe_engine-bytes": ("order of byte values", _ours_from_bytes),

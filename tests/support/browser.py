@@ -27,7 +27,7 @@ document.body.append(Object.assign(document.createElement("pre"), { textContent:
 
 
 def seen_in_browser(page: str, probe: str, folder: Path, width: int) -> dict[str, Any]:
-    """Returns the object `seen` of a script; `window.problems` has the page's errors."""
+    """Returns the object `seen` that a script fills; `seen.errors` are the page's errors."""
     probed = folder / "probed.html"
     script = f"<script>\nconst seen = {{ errors: window.problems }};{probe}{_AFTER}"
     page = page.replace("<body>", f"<body>{_BEFORE}").replace("</body>", f"{script}</body>")
@@ -44,7 +44,7 @@ def seen_in_browser(page: str, probe: str, folder: Path, width: int) -> dict[str
 
 
 class Chromium:
-    """A browser that opens pages and runs scripts in them, over the pipe of its protocol."""
+    """A browser that opens pages and runs scripts in them, controlled through a DevTools pipe."""
 
     def __init__(self, profile: Path) -> None:
         commands, self._out = os.pipe()
@@ -94,7 +94,7 @@ class Chromium:
         self._call("Page.navigate", url=address)
 
     def run(self, script: str) -> Any:
-        """Returns the value of an expression, or of its promise."""
+        """Returns the value of an expression; awaits a promise."""
         done = self._call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )

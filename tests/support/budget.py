@@ -20,7 +20,7 @@ LEFT_OUT = ("data", "docs", "release")
 
 
 def counts() -> Counter[str]:
-    """Returns the lines of code of each folder, and of the files at the root as `.`."""
+    """Returns the number of lines of code in each folder; `.` counts the files at the root."""
     names = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-#: An index and the bytes that lead to it.
+#: A node's index, and the bytes on the path to the node.
 Node = tuple[int, bytes]
 
-#: Bit of a unit before a value.
+#: Bit of a unit that has a value below it.
 HAS_LEAF = 1 << 8
 
 
@@ -23,8 +23,8 @@ def charsmap(rules: Mapping[str, str]) -> bytes:
 
 
 def _double_array(values: Mapping[bytes, int]) -> list[int]:
-    """Returns the units of a double array: each node has the lowest free index for its children. A
-    shared index would also lead to the texts of other nodes."""
+    """Returns the units of a double array: each node takes the lowest free base for its children.
+    With a shared base, a path could reach the children of another node."""
     units = {0: 0}
     bases = set[int]()
     nodes: list[Node] = [(0, b"")]

@@ -1,7 +1,7 @@
 """Conversations and chat templates shared by the tests of prompts.
 
-The templates are the project's own, in the documented formats of models; models' own templates are
-read from `../shared`, if it exists.
+The templates are the project's own, in the documented formats of published models. If `../shared`
+exists, the models' own templates are read from there.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ TEMPLATES: dict[str, str] = {
     {%- endcall -%}
 {%- endfor -%}
 """,
-    # Keeps reasoning only until the next question of the user, and writes calls value by value.
+    # Keeps reasoning only until the user's next question, and writes calls value by value.
     "forgets": """\
 {%- set ns = namespace(last=-1) %}
 {%- for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}
@@ -230,7 +230,7 @@ TEMPLATES: dict[str, str] = {
 """,
 }
 
-#: Control tokens of these templates only.
+#: Control tokens that every test encoding has.
 CONTROL = [
     *("<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"),
     *("<|fim_pad|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<s>"),
@@ -243,7 +243,7 @@ def templates() -> dict[str, str]:
     return {**TEMPLATES, **shared}
 
 
-# Names that look like control tokens in a template, or may be control tokens of the model.
+# Text in a template that looks like a control token of the model.
 _CONTROL = re.compile(
     r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>"
     r"|<\|[a-z_]+>|<[a-z_]+\|>|\]<\]"
@@ -251,13 +251,13 @@ _CONTROL = re.compile(
 
 
 def control_of(template: str) -> list[str]:
-    """Returns the control tokens of a template, and those common to all templates."""
+    """Returns the control tokens of a template and the control tokens of every test encoding."""
     return sorted({*_CONTROL.findall(template), *CONTROL, "</s>", "<pad>"})
 
 
 @functools.cache
 def encoding_of(template: str, size: int) -> bpe_engine.Encoding:
-    """Returns an encoding with r50k_base's first tokens, and a template's control tokens."""
+    """Returns an encoding of r50k_base's first `size` tokens and a template's control tokens."""
     return bpe_engine.Encoding(
         f"test {size}",
         pat_str=bpe_engine.get_encoding("cl100k_base").pattern,
@@ -267,7 +267,7 @@ def encoding_of(template: str, size: int) -> bpe_engine.Encoding:
 
 
 def rendered(template: str, messages: Any, **variables: Any) -> str:
-    """Returns the prompt of transformers."""
+    """Returns the prompt that transformers renders."""
     module = pytest.importorskip("transformers.utils.chat_template_utils")
     conversation = [dict(message) for message in messages]
     texts, _ = module.render_jinja_template([conversation], chat_template=template, **variables)
@@ -275,7 +275,7 @@ def rendered(template: str, messages: Any, **variables: Any) -> str:
 
 
 def skip_if_older(name: str) -> None:
-    """Skips the template that counts the keys of messages if transformers is older than 5.20."""
+    """Skips the template `odd`, which counts keys of messages, before transformers 5.20."""
     module = pytest.importorskip("transformers.utils.chat_template_utils")
     if name == "odd" and not hasattr(module, "_REASONING_FIELDS"):
         pytest.skip("this transformers knows one name of reasoning")

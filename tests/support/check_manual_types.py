@@ -1,6 +1,6 @@
 """Checks the types of the examples in README.md and docs/ with pyright (`make lint` runs it).
 
-Each page becomes a module of its statements, except statements that show an error and statements
+The statements of each page become a module, except statements that raise an error and statements
 with ``# type: ignore`` or ``# doctest: +SKIP``.
 """
 

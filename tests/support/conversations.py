@@ -8,7 +8,7 @@ from oracles import ranks
 
 import bpe_engine
 
-# Texts with many characters that change earlier pieces.
+# Fragments that often change earlier pieces of a text.
 PIECES = [
     "a", "B", "word ", " the", "The", "'", "'s", "'LL", "ſ", " ", "  ", "\n", "\r\n", "\t", "\u3000",
     "\u00a0", "1", "123", "²", "e\u0301", "\u0301", "\u0338", "<", ">", "\u1100", "\u1161", "\u11a8",

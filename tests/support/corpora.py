@@ -1,4 +1,4 @@
-"""Small corpora, and readers of corpora written from the documented file layouts."""
+"""Small corpora, and readers for corpora that follow the documented file layouts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ WORDS = [
     "the", "cat", "Zürich", "東京", "naïve", "🙂", "x = 1\n", "\t", "don't", "12345", "<|endoftext|>",
 ]  # fmt: skip
 
-#: End of a document in gpt2.
+#: Id of gpt2's end-of-document token.
 EOD = 50256
 
 
 def texts(count: int = 120, seed: int = 0) -> list[str]:
-    """Returns documents of some words, a few of them empty or with control strings."""
+    """Returns documents of up to 40 words, some of them empty, some with control strings."""
     chance = seeded("corpora", seed)
     return [" ".join(chance.choices(WORDS, k=chance.choice([0, 1, 5, 40]))) for _ in range(count)]
 
 
 def write_jsonl(path: Path, documents: Sequence[str], **fields: Sequence[object]) -> Path:
-    """Writes documents as JSON lines, with more fields."""
+    """Writes documents as JSON lines with the given additional fields."""
     with open(path, "w", encoding="utf-8") as file:
         for number, text in enumerate(documents):
             row = {"text": text, **{name: values[number] for name, values in fields.items()}}

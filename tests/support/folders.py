@@ -1,4 +1,4 @@
-"""Folders of tokenizers, and the calls that compare our class with transformers'."""
+"""Makes tokenizer folders, and compares our class with transformers' classes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BATCHES: list[dict[str, Any]] = [
 
 
 def write(path: Path, **files: Any) -> Path:
-    """Writes a folder with these files; `__` in a name stands for a dot."""
+    """Writes a folder with the given files; `__` in a name stands for a dot."""
     path.mkdir(exist_ok=True)
     for name, contents in files.items():
         text = contents if isinstance(contents, str) else json.dumps(contents)
@@ -44,7 +44,7 @@ def write(path: Path, **files: Any) -> Path:
 
 
 def plain(result: Any) -> dict[str, Any]:
-    """Returns the fields of a result, as lists."""
+    """Returns the fields of a result, with arrays as lists."""
     return {
         name: value.tolist() if hasattr(value, "tolist") else value
         for name, value in result.items()
@@ -62,7 +62,7 @@ def same_outcome(ours: Any, theirs: Any, *args: Any, **options: Any) -> None:
 
 
 def same(ours: Any, theirs: Any) -> None:
-    """Makes all calls that compare the two classes."""
+    """Compares all attributes and calls of the two tokenizers."""
     for name in (
         "model_input_names", "padding_side", "truncation_side", "special_tokens_map", "pad_token_id",
         "all_special_tokens", "all_special_ids", "vocab_size", "model_max_length", "mask_token",

@@ -1,4 +1,4 @@
-"""Strategies for the components of tokenizer files, made by `tokenizers`."""
+"""Strategies for components of tokenizer files, as `tokenizers` makes them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def model(
     over_characters: bool = False,
     byte_tokens: int = 0,
 ) -> models.BPE:
-    """Returns a BPE model, with several merges for one token, and unreachable merges.
+    """Returns a BPE model that has several merges for the same token, and unreachable merges.
 
-    The characters `lacking` are not tokens. A vocabulary over characters has tokens for the last
-    `byte_tokens` bytes.
+    The characters in `lacking` are not tokens. A vocabulary over characters has byte tokens for the
+    last `byte_tokens` byte values.
     """
     rng = seeded("model", seed)
     alphabet = set(pre_tokenizers.ByteLevel.alphabet())
@@ -93,7 +93,7 @@ REPLACEMENTS: list[tuple[Any, str]] = [
     *(("l", "LL"), ("日", ""), (" ", "▁")),
     *((Regex(r"\s+"), " "), (Regex("[aeiou]"), "é")),
 ]
-#: Rules that lengthen, shorten or remove text, or match a part of a cluster.
+#: Rules that lengthen, shorten or remove text, or match part of a grapheme cluster.
 CHARSMAP = charsmap(
     {
         "\r": " ",
@@ -112,8 +112,8 @@ CHARSMAP = charsmap(
 SCHEMES = ["first", "never", "always"]
 CLS, SEP = ("[CLS]", 4), ("[SEP]", 5)
 
-#: For each component, the field of a sequence with its parts, and functions that make a part from a
-#: generator of random numbers.
+#: For each kind of component, the field that lists the parts of a sequence, and functions that make
+#: a part from a random number generator.
 PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
     "normalizer": (
         "normalizers",
@@ -178,7 +178,7 @@ PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
         [
             lambda rng: decoders.ByteLevel(),
             lambda rng: decoders.Replace(*rng.choice([("Ġ", " "), (Regex("[a-f]"), "<>")])),
-            # `tokenizers` can panic if `stop` is above 0.
+            # `stop` is 0, because `tokenizers` can panic if `stop` is higher.
             lambda rng: decoders.Strip(rng.choice("hĠl"), rng.randrange(3), 0),
             lambda rng: decoders.Fuse(),
             lambda rng: decoders.ByteFallback(),
@@ -197,7 +197,7 @@ def flip(rng: random.Random) -> bool:
 
 
 def chain(kind: str, rng: random.Random, depth: int = 0) -> dict[str, Any]:
-    """Makes the JSON of a part, or of nested sequences of parts, in any order."""
+    """Makes the JSON of a random part, or of nested sequences of random parts."""
     field, parts = PARTS[kind]
     if rng.random() < (0.3, 0.8, 1)[depth]:
         part: dict[str, Any] = json.loads(rng.choice(parts)(rng).__getstate__())
@@ -207,8 +207,8 @@ def chain(kind: str, rng: random.Random, depth: int = 0) -> dict[str, Any]:
 
 
 def chains(kind: str) -> Any:
-    """The strategy of an optional component. Hypothesis chooses only a seed, because its lists are
-    mostly short and similar."""
+    """Returns a strategy for an optional component. Hypothesis chooses only a seed, because its own
+    lists are mostly short and similar."""
 
     def made(seed: int) -> Any:
         rng = seeded(kind, seed)

@@ -1,4 +1,4 @@
-"""Made-up models of every type: few characters, long pieces, overlapping prefixes, equal scores."""
+"""Makes random models of every type: few characters, long pieces, overlapping prefixes, ties."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from seeds import seeded
 from tokenizers import models
 
-#: Letters of one to four bytes, the marks of several pre-tokenizers, and parts of prefixes.
+#: Letters of one to four bytes, the space marks of pre-tokenizers, and parts of prefixes.
 LETTERS = "aabbch#▁Ġé日本😀e\u0301 "
 PREFIXES = ["##", "##", "#", "", "a", "▁", "日"]
 UNKNOWN = ["[UNK]", "[UNK]", "a", "##a", "<none>"]
-#: Equal scores, sums that round, and huge scores.
+#: Scores that tie, whose sums round, or that are huge.
 SCORES = [-1.0, -2.0, -3.0, 0.0, -0.1, -0.2, -0.30000000000000004, 1.5, -1e300, 1e300, -1e-9]
 
 
 def word(rng: random.Random, most: int = 5) -> str:
-    """Returns a few letters."""
+    """Returns a word of up to `most` letters."""
     return "".join(rng.choices(LETTERS, k=rng.randrange(1, most + 1)))
 
 
 def words(rng: random.Random, most: int = 40) -> list[str]:
-    """Returns words, some of them parts of other words, and some letters."""
+    """Returns words, some of which are prefixes or concatenations of other words, and letters."""
     made = [word(rng) for _ in range(rng.randrange(most))]
     made += [some[: rng.randrange(1, len(some) + 1)] for some in made if rng.random() < 0.5]
     made += [some + other for some, other in zip(made, made[::-1]) if rng.random() < 0.2]
@@ -33,7 +33,7 @@ def words(rng: random.Random, most: int = 40) -> list[str]:
 
 
 def ids(rng: random.Random, tokens: list[str]) -> dict[str, int]:
-    """Returns the ids of tokens, often consecutive and in order."""
+    """Assigns ids to tokens, often consecutive and in order."""
     tokens = list(dict.fromkeys(tokens))
     if rng.random() < 0.5:
         rng.shuffle(tokens)
@@ -60,7 +60,7 @@ def word_piece(rng: random.Random) -> models.WordPiece:
 
 
 def unigram(rng: random.Random) -> models.Unigram:
-    """Returns a Unigram model, in which pieces may repeat, and the unknown token may be missing."""
+    """Returns a Unigram model whose pieces may repeat and whose unknown token may be missing."""
     tokens = words(rng) + ["<unk>", "</s>"]
     tokens += [some for some in tokens if rng.random() < 0.05]
     has_bytes = rng.random() < 0.4
@@ -74,7 +74,7 @@ def unigram(rng: random.Random) -> models.Unigram:
 
 
 def bpe(rng: random.Random) -> models.BPE:
-    """Returns a BPE model: affixes, an unknown token, byte tokens, merges of any two tokens."""
+    """Returns a BPE model with affixes, an unknown token, byte tokens, and merges of any tokens."""
     prefix, suffix = rng.choice([None, "", *PREFIXES[:5]]), rng.choice([None, "", "</w>", "▁", "b"])
     letters = sorted(set(LETTERS))
     forms = [
@@ -123,6 +123,6 @@ def model_of(kind: str, seed: int) -> Any:
 
 
 def text_of(rng: random.Random) -> str:
-    """Returns a text of these letters, names of tokens and some other characters."""
+    """Returns a text of letters, names of tokens and a few other characters."""
     parts = [*LETTERS, " ", " ", "x", "X", "\n", "</s>", "<0xE6>", "[UNK]", "<unk>", "\U0001f601"]
     return "".join(rng.choices(parts, k=rng.choice([0, 3, 8, 30, 120])))

@@ -1,4 +1,4 @@
-"""Compares our tokenizers with `tokenizers`: the same file, every field."""
+"""Compares every field of our tokenizers with `tokenizers` for the same file."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def tokenizer_path(name: str) -> str:
 
 
 def both(source: str) -> tuple[Any, Any]:
-    """Returns our tokenizer and theirs for the contents of a file."""
+    """Returns our tokenizer and `tokenizers`' for the contents of a file."""
     return hf.Tokenizer.from_str(source), tokenizers.Tokenizer.from_str(source)
 
 
 def fields(encoding: Any) -> dict[str, Any]:
-    """Returns every field to compare, including the overflow's."""
+    """Returns every field to compare, including the fields of overflowing parts."""
     values = {name: getattr(encoding, name) for name in FIELDS}
     values["overflowing"] = [fields(part) for part in encoding.overflowing]
     return values
 
 
 def assert_same(ours: Any, theirs: Any, note: object = None) -> None:
-    """Compares field by field, ids before details."""
+    """Compares every field of two encodings, ids first."""
     assert ours.ids == theirs.ids, note
     a, b = fields(ours), fields(theirs)
     if a != b:
@@ -69,7 +69,7 @@ def assert_same(ours: Any, theirs: Any, note: object = None) -> None:
 
 
 def outcome(call: Any) -> tuple[str, Any]:
-    """Returns the result of a call, or the kind of its error."""
+    """Returns the result of a call, or the type of its error."""
     try:
         return "returned", call()
     except (Exception, BaseException) as error:
@@ -79,7 +79,7 @@ def outcome(call: Any) -> tuple[str, Any]:
 
 
 def texts_with_added(path: str) -> list[str]:
-    """Returns texts made of added tokens and parts of added tokens."""
+    """Returns texts made of added tokens and of parts of added tokens."""
     with open(path, encoding="utf-8") as file:
         contents = [token["content"] for token in json.load(file)["added_tokens"]]
     step = max(1, len(contents) // 40)
@@ -96,7 +96,7 @@ def texts_with_added(path: str) -> list[str]:
 
 
 def fields_of(theirs: Any) -> list[str]:
-    """Returns the fields to compare: in `tokenizers`, affixes have offsets beyond their piece."""
+    """Returns the fields to compare; omits offsets that `tokenizers` puts beyond a piece."""
     model = theirs.model
     affixes = ("continuing_subword_prefix", "end_of_word_suffix")
     is_beyond = getattr(model, "byte_fallback", False) and any(
@@ -106,12 +106,12 @@ def fields_of(theirs: Any) -> list[str]:
 
 
 def same_outcome(ours: Any, theirs: Any, *given_input: Any, **options: Any) -> Any:
-    """Compares every field of an encoding, and returns theirs; None if there is an error."""
+    """Compares every field of an encoding, and returns `theirs`'; None after an error."""
     try:
         expected = theirs.encode(*given_input, **options)
     except BaseException as error:
         if type(error).__name__ == "PanicException":
-            # A token of spaces inside the spaces that the token before took.
+            # `tokenizers` panics at a token of spaces inside spaces that the previous token took.
             ours.encode(*given_input, **options)
             return None
         with pytest.raises(ValueError, match=r"model\.unk_"):

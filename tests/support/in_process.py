@@ -1,7 +1,7 @@
 """Runs a command line in this process, with separate standard streams.
 
-This saves the start of Python and all imports for each call. Behavior of the process itself
-(signals, terminals, closed pipes, the start of Python) is tested with a real process.
+This saves Python's startup and all imports for each call. The behavior of the process itself
+(signals, terminals, closed pipes, Python's startup) is tested with a real process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def call(
     """Calls ``main``. Returns its output and its status: the return value or exit status.
 
     Args:
-        main: the command, whose arguments are set elsewhere.
+        main: the command; the caller sets ``sys.argv``.
         input: the contents of a pipe on standard input, up to 64 KB.
         stdin: a file to use as standard input.
     """
@@ -44,14 +44,14 @@ def call(
 
 @contextlib.contextmanager
 def _stream(number: int, file: BinaryIO) -> Iterator[None]:
-    """Makes a file a standard stream, for Python's object and the file descriptor."""
+    """Replaces a standard stream with a file: both Python's object and the file descriptor."""
     name = ("stdin", "stdout", "stderr")[number]
     python, kept = getattr(sys, name), os.dup(number)
     os.dup2(file.fileno(), number)
     errors = "backslashreplace" if name == "stderr" else "strict"
     mode = "w" if number else "r"
     try:
-        # As Python opens the stream at startup in a UTF-8 locale.
+        # Opens the stream as Python does at startup in a UTF-8 locale.
         with open(number, mode, encoding="utf-8", errors=errors, closefd=False) as stream:
             setattr(sys, name, stream)
             yield

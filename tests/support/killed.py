@@ -1,9 +1,9 @@
-"""Runs a step of a corpus again and again, killed (-9) at a random time, until a run completes.
+"""Runs a step of a corpus repeatedly, killed (-9) at random operations, until a run completes.
 
     python killed.py STEP FOLDER KILLS SEED
 
-A child is a fork of this process, in which nothing has run yet. The child kills itself at a random
-operation on files.
+Each run is a fork of this process, which itself never runs a step. The child kills itself at a
+random file operation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Kinds of tokenizers, each with an oracle, and texts for them.
+"""Kinds of tokenizers, an oracle for each kind, and texts to encode.
 
-A new kind of file is a line of `FILES`. `tests/frontend/test_matrix.py` tries every ability on
-each.
+To add a kind of file, add a line to `FILES`: `tests/frontend/test_matrix.py` tests every ability
+with every kind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PIECES = [
 
 
 def merges_of(words: list[str], first: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Returns the tokens and merges that make each word of characters."""
+    """Returns the tokens and merges that build each word character by character."""
     vocab, merges = list(first), []
     for word in words:
         for end in range(2, len(word) + 1):
@@ -152,7 +152,7 @@ class Case(NamedTuple):
 
     face: Any
     oracle: Callable[[str], tuple[list[int], list[tuple[int, int]] | None]]
-    #: Text of ids, special tokens included.
+    #: Decodes ids, special tokens included.
     decode: Callable[[list[int]], str]
 
 
@@ -175,7 +175,7 @@ def encoding_case(encoding: bpe_engine.Encoding, make: Callable[[Any], Any], all
 
 
 def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
-    """Returns a case for a model of SentencePiece; skips the test without the package."""
+    """Returns a case for a SentencePiece model; skips the test without the package."""
     import sentencepiece_oracle as package
 
     contents = package.model_bytes(name)

@@ -10,7 +10,7 @@ import unicodedata
 import tiktoken
 from tiktoken_ext import openai_public
 
-# The encodings of the package, without the later generations of Qwen, which have qwen's ranks and
+# The encodings of the package, except later generations of Qwen: these have qwen's ranks and
 # pattern, and test_qwen compares their special tokens with tiktoken and tokenizers.
 ENCODINGS = [*openai_public.ENCODING_CONSTRUCTORS, "qwen"]
 
@@ -54,11 +54,11 @@ def oracle(name: str) -> tiktoken.Encoding:
 
 
 def repaired(text: str) -> str:
-    """Repairs surrogates as all methods do."""
+    """Repairs surrogates as all methods of the engine do."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def normalized(name: str, text: str) -> str:
-    """Returns the text after an encoding's normalization."""
+    """Returns a text as the encoding normalizes it."""
     text = repaired(text)
     return unicodedata.normalize("NFC", text) if name == "qwen" else text

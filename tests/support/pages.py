@@ -26,7 +26,7 @@ class Page:
 
     @property
     def blocks(self) -> list[tuple[str, str]]:
-        """Language and contents of each fenced block, in order."""
+        """The language and the contents of each fenced block, in order."""
         return re.findall(r"^```(\S*)\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL)
 
     @property
@@ -36,12 +36,12 @@ class Page:
 
     @property
     def anchors(self) -> set[str]:
-        """Anchors of the headings, in the form of links after `#`."""
+        """The anchors of the headings, as links write them after `#`."""
         return {slug(title) for title in re.findall(r"^#+ (.*)$", self.prose, re.MULTILINE)}
 
     @property
     def links(self) -> list[str]:
-        """Targets of all links inside the project."""
+        """The targets of all links to places inside the project."""
         prose = re.sub(r"`[^`\n]*`", "``", self.prose)
         found = re.findall(r"\]\(([^)\s]+)\)", prose)
         found += re.findall(r'\bsrc(?:set)?="([^"]+)"', prose)

@@ -1,6 +1,6 @@
-"""Starts a process that prepares once, and forks a child for each program.
+"""Starts a process that runs a preparation once, and forks a child for each program.
 
-Each program runs in a new process that has only run the preparation, so programs cannot affect each
+Each program runs in a new process that has run only the preparation, so programs cannot affect each
 other.
 """
 
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-# Reads lines of JSON: the preparation, then each program. Replies to a program with its status and
-# output.
+# Reads lines of JSON: first the preparation, then programs. Replies to each program with its status
+# and output.
 _SERVER = """
 import json, os, signal, sys, tempfile, traceback
 names = {"__name__": "__main__"}
@@ -63,7 +63,7 @@ class Prepared:
         self._send(preparation)
 
     def run(self, program: str) -> Ended:
-        """Runs a program and waits for its end."""
+        """Runs a program, and waits until it ends."""
         self._send(program)
         assert self._server.stdout
         return Ended(*json.loads(self._server.stdout.readline()))
@@ -90,7 +90,7 @@ def prepared(preparation: str) -> Any:
 
 
 def with_room(call: str, kilobytes: int) -> str:
-    """Returns a program that prints how a call ends with this much memory left."""
+    """Returns a program that prints how a call ends when only this much memory is left."""
     return f"""
 import resource
 with open("/proc/self/statm") as statm:

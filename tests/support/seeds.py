@@ -1,6 +1,6 @@
 """Seeds all random tests from BPE_ENGINE_TEST_SEED, 0 by default.
 
-A failing test prints the seed. Another seed gives other texts:
+A failing test prints the seed. A different seed generates different texts:
 
     BPE_ENGINE_TEST_SEED=7 python -m pytest tests/engine/test_new_text.py
 """
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 VARIABLE = "BPE_ENGINE_TEST_SEED"
 SEED = int(os.environ.get(VARIABLE, "0"))
-#: Texts of each hypothesis test. `make nightly` sets more.
+#: Number of examples in each hypothesis test. `make nightly` raises the number.
 EXAMPLES = int(os.environ.get("BPE_ENGINE_TEST_EXAMPLES", "30"))
 
 
 def seeded(*key: object) -> random.Random:
-    """Returns a generator for a test or a part of a test, determined by the seed and ``key``.
+    """Returns a random generator for a test or part of a test, seeded by the seed and ``key``.
 
     >>> seeded("a", 1).random() == seeded("a", 1).random() != seeded("a", 2).random()
     True
@@ -30,12 +30,12 @@ def seeded(*key: object) -> random.Random:
 
 
 def seed_for(*key: object) -> int:
-    """Returns a seed of 32 bits for generators of other packages."""
+    """Returns a 32-bit seed for random generators of other packages."""
     return seeded(*key).getrandbits(32)
 
 
 def rounds(count: int) -> int:
-    """Returns the number of random cases to try: a quarter of ``count``, or all of them nightly.
+    """Returns the number of random cases to try: a quarter of ``count``, or ``count`` nightly.
 
     >>> rounds(100) == (100 if EXAMPLES >= 120 else 100 * EXAMPLES // 120)
     True
@@ -44,5 +44,5 @@ def rounds(count: int) -> int:
 
 
 def few(items: Sequence[T], count: int = 1) -> Sequence[T]:
-    """Returns the first ``count`` of the items, or all of them nightly."""
+    """Returns the first ``count`` items, or all items nightly."""
     return items if EXAMPLES >= 120 else items[:count]

@@ -1,4 +1,4 @@
-"""Trains small models with the package sentencepiece, and encodes with it."""
+"""Trains small models with the sentencepiece package, and encodes with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seeds import seeded
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
-#: Version of `bpe_engine.hf.Tokenizer.from_sentencepiece` that gives the package's ids.
+#: Argument `version` of `bpe_engine.hf.Tokenizer.from_sentencepiece` for the installed package.
 VERSION: Any = "0.2.3" if sentencepiece.__version__ >= "0.2.2" else "0.2.1"
 
 WORDS = [
@@ -24,7 +24,7 @@ WORDS = [
     "日本", "日本語", "テスト", "ﾃｽﾄ", "ｶﾞ", "cafe\u0301", "café", "ﬁn", "①", "１２", "x",
     "is", "this", "…", "don't", "naïve", "한국어", "привет", "<sep>", "<se", "ud", "udud", "[X Y]",
 ]  # fmt: skip
-#: Text of all kinds: whitespace, characters of a charsmap, halves of user-defined pieces, unknown.
+#: Odd texts: whitespace, characters of a charsmap, halves of user-defined pieces, unknown text.
 ODD = [
     " ", "  ", "   ", "\t", "\n", "\u3000", "\u00a0", "\u200b", "\u2581", "\u2581\u2581", "",
     "\u0301", "\u3099", "ﾞ", "¨", "㍿", "\U0001f600", "\ufffd", "\0", "ÿ", "𠮷", "<sep", "sep>",
@@ -83,7 +83,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 class Piece(NamedTuple):
-    """A token, with its byte range in the text."""
+    """A token and its byte range in the text."""
 
     text: str
     id: int
@@ -103,12 +103,12 @@ def random_text(rng: random.Random, most: int = 14) -> str:
 
 @functools.cache
 def model_bytes(name: str) -> bytes:
-    """Trains a model of `MODELS`. Returns its file."""
+    """Trains a model of `MODELS`, and returns the bytes of its file."""
     return trained(WORDS, ("sentencepiece model", name), **MODELS[name])
 
 
 def trained(words: list[str], note: tuple[str, ...], **options: Any) -> bytes:
-    """Trains a model on these words. Returns its file."""
+    """Trains a model on these words, and returns the bytes of its file."""
     rng = seeded(*note)
     lines = [" ".join(rng.choice(words) for _ in range(12)) for _ in range(300)]
     writer = io.BytesIO()
@@ -129,7 +129,7 @@ T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 
 
 def write_class(path: Path, name: str | None, file: str, options: Any, config: Any) -> Path:
-    """Writes a folder with a model whose ids a class of transformers changes."""
+    """Writes a folder with a model whose ids a transformers class changes."""
     path.mkdir(exist_ok=True)
     (path / file).write_bytes(trained(WORDS, ("pieces of classes",), vocab_size=150, **options))
     text = json.dumps({"tokenizer_class": name, **config})
@@ -180,12 +180,12 @@ def _bytes(value: bytes) -> bytes:
 
 
 def processor(contents: bytes) -> Any:
-    """Returns the package's object for a file."""
+    """Returns the package's processor for the bytes of a model file."""
     return sentencepiece.SentencePieceProcessor(model_proto=contents)
 
 
 def pieces(model: Any, text: str) -> list[Piece]:
-    """Returns the tokens of a text, with bytes as offsets."""
+    """Returns the tokens of a text, with byte offsets."""
     found = []
     for number, value in _fields(bytes(model.encode(text.encode(), out_type="serialized_proto"))):
         if number == 2 and isinstance(value, bytes):

@@ -1,5 +1,5 @@
-"""Stand-ins for servers: modules with the registries and classes that the plug-ins use, which
-record calls. Names and signatures as in vLLM 0.33 and SGLang 0.5.23."""
+"""Stand-ins for servers: modules with the registries and classes that the plug-ins use. They record
+calls; names and signatures follow vLLM 0.33 and SGLang 0.5.23."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ġ", "w"), ("u"
 
 
 def write_folder(folder: Path, *, refused: bool = False, **config: Any) -> str:
-    """Writes the folder of a small tokenizer, supported by the plug-ins or not."""
+    """Writes the folder of a small tokenizer, which the plug-ins refuse if `refused`."""
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
     merges = [*MERGES, ("e", "r")]
     vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in merges)])}
     bpe = tokenizers.models.BPE(vocab, merges)
     made = tokenizers.Tokenizer(bpe)
     if refused:
-        # The pipeline inserts text where its pattern matches the empty string.
+        # The plug-ins refuse a pattern that matches the empty string: it inserts text.
         made.normalizer = tokenizers.normalizers.Replace(tokenizers.Regex("~*"), "-")
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = tokenizers.decoders.ByteLevel()
@@ -63,7 +63,7 @@ def _module(monkeypatch: Any, name: str, **names: Any) -> ModuleType:
 
 
 def _forget(monkeypatch: Any, package: str) -> None:
-    """Unloads the plug-in, so that the test imports it again with the stand-in."""
+    """Unloads the plug-in; the test then imports it again, with the stand-in."""
     for name in [name for name in sys.modules if name.startswith(package)]:
         monkeypatch.delitem(sys.modules, name)
 
@@ -73,7 +73,7 @@ def _forget(monkeypatch: Any, package: str) -> None:
 
 @dataclass
 class Registry:
-    """A registry of classes by mode."""
+    """A registry that maps modes to classes."""
 
     known: dict[str, tuple[str, str]] = field(default_factory=dict)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
@@ -102,7 +102,7 @@ class ChatParams:
 
 
 class HfRenderer:
-    """vLLM's renderer, for prompts of text only."""
+    """vLLM's renderer for text-only prompts."""
 
     def __init__(self, config: Any, tokenizer: Any) -> None:
         self.config, self.model_config, self.tokenizer = config, config.model_config, tokenizer
@@ -130,7 +130,7 @@ class HfRenderer:
 
 
 class OwnRenderer(HfRenderer):
-    """Renderer of one of vLLM's modes."""
+    """A renderer for one of vLLM's other modes."""
 
 
 def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> SimpleNamespace:
@@ -202,7 +202,7 @@ def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> Si
 
 
 def vllm_config(name: str) -> Any:
-    """Configuration passed to a renderer."""
+    """Returns the configuration that vLLM passes to a renderer."""
     model = SimpleNamespace(tokenizer=name, trust_remote_code=False, tokenizer_revision=None)
     return SimpleNamespace(model_config=model)
 

@@ -1,4 +1,4 @@
-"""Small contents of tokenizer.json files."""
+"""Contents of small tokenizer.json files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "
 
 
 def added_token(id: int, content: str, **flags: bool) -> dict[str, Any]:
-    """Returns a special token, with these flags only."""
+    """Returns a special token with only the given flags set."""
     no = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     return {"id": id, "content": content, **no, "special": True, **flags}
 
 
 def byte_level_file(added: dict[str, Any] | None = None, **parts: Any) -> dict[str, Any]:
-    """Returns a byte-level file with the special token <|end|>, id 262, with the flags `added`."""
+    """Returns a byte-level file with the special token <|end|>, id 262; `added` sets its flags."""
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
     vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in MERGES)])}
     return {
@@ -51,7 +51,7 @@ def unigram_file() -> dict[str, Any]:
 
 
 def character_file() -> dict[str, Any]:
-    """Returns a file over characters, with the special token <end>, id 7, that has no ranks."""
+    """Returns a file over characters, hence without ranks, with the special token <end>, id 7."""
     vocab = ["<unk>", "▁", "a", "b", "▁a", "ab", "▁ab"]
     return {
         "added_tokens": [added_token(7, "<end>")],
@@ -74,7 +74,7 @@ def write_gguf(
     pattern: str = "gpt-2",
     **more: Any,
 ) -> None:
-    """Writes byte-level BPE as llama.cpp's converter does, with more fields by name."""
+    """Writes byte-level BPE as llama.cpp's converter does, with additional fields by name."""
     writer = pytest.importorskip("gguf").GGUFWriter(path, "gpt2")
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pattern)

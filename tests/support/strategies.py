@@ -1,4 +1,4 @@
-"""Defines hypothesis strategies for hard texts."""
+"""Defines hypothesis strategies for texts that are hard to tokenize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bases and word lists for the tests of vocab_tools."""
+"""Base vocabularies and word lists for the tests of vocab_tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ QWEN = DATA / "qwen.tiktoken"
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 
-#: Example of the Qwen documentation, and add_merges.py's result.
+#: The example in Qwen's documentation, and the result of add_merges.py.
 EXAMPLE_WORDS = (
     "我是一只猫\t20\n你是一只猫\t10\n他是一只猫\t5\n一只\t200\n一只猫\t100\n夸张的 比喻手法\t20\n"
 )
@@ -25,7 +25,7 @@ EXAMPLE_EXTRA = b"""\
 5LuW5piv5LiA5Y+q54yr 151856
 """
 
-#: Few letters, so that pairs repeat; é has two bytes, 猫 three, 🦄 four.
+#: A few letters, so that pairs repeat; é has two bytes, 猫 three, 🦄 four.
 letters = st.sampled_from(["ab", "abc", "一只猫", "aé猫🦄", "我你他是一只猫的"]).flatmap(
     lambda alphabet: st.text(alphabet, min_size=1, max_size=8)
 )
@@ -34,7 +34,7 @@ word_lists = st.dictionaries(letters, st.integers(1, 5), min_size=1, max_size=10
 
 @st.composite
 def trained_bases(draw: st.DrawFn) -> dict[bytes, int]:
-    """Generates a base made by training: single bytes and the first merges of another word list."""
+    """Generates a trained base: single bytes and the first merges of another word list."""
     ranks = dict(BYTES)
     merges = vocab_oracle.learn(draw(word_lists), BYTES)
     for left, right in merges[: draw(st.integers(0, 10))]:
@@ -44,7 +44,7 @@ def trained_bases(draw: st.DrawFn) -> dict[bytes, int]:
 
 @st.composite
 def random_bases(draw: st.DrawFn) -> dict[bytes, int]:
-    """Generates a base of single bytes and arbitrary tokens, most of them unreachable."""
+    """Generates a base of single bytes and arbitrary tokens, most of which are unreachable."""
     ranks = dict(BYTES)
     for text in draw(st.lists(letters, max_size=6)):
         token = text.encode()[draw(st.integers(0, 2)) :][: draw(st.integers(2, 6))]

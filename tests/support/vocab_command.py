@@ -1,4 +1,4 @@
-"""Runs the command ``vocab-tools`` as users do."""
+"""Runs the command ``vocab-tools`` as a user does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(
     """Runs the command with these arguments in this process, and returns its output."""
     words = [*map(str, arguments)]
     with mock.patch.object(sys, "argv", ["vocab-tools", *words]):
-        # Not `main`, which changes how the process handles Ctrl-C.
+        # Calls `app.run`, because `main` changes how the process handles Ctrl-C.
         done = call(app.run, input=input.encode(), stdin=stdin)
     return CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
 

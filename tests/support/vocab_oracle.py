@@ -1,7 +1,7 @@
-"""Extends a vocabulary in plain Python, counting anew after every merge.
+"""Extends a vocabulary in plain Python, counting all pairs again after every merge.
 
-A slow reference for ``vocab_tools``, with the results of Qwen's add_merges.py, including defects.
-The tests and the benchmark compare with it.
+A slow reference for ``vocab_tools`` that reproduces Qwen's add_merges.py, including its defects.
+The tests compare results with this module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PairOfPieces = tuple[bytes, bytes]
 
 
 def join_everywhere(pieces: Pieces, pair: PairOfPieces) -> Pieces:
-    """Joins each occurrence of the pair, from left to right."""
+    """Joins each occurrence of a pair, from left to right."""
     joined: list[bytes] = []
     rest = list(reversed(pieces))
     while rest:
@@ -30,7 +30,7 @@ def join_everywhere(pieces: Pieces, pair: PairOfPieces) -> Pieces:
 
 
 def apply_ranks(word: bytes, ranks: Mapping[bytes, int]) -> Pieces:
-    """Returns the pieces of a word after the merges of a vocabulary."""
+    """Returns the pieces of a word after applying the merges of a vocabulary."""
     pieces = tuple(word[i : i + 1] for i in range(len(word)))
     while True:
         known = [pair for pair in zip(pieces, pieces[1:]) if pair[0] + pair[1] in ranks]
@@ -40,7 +40,7 @@ def apply_ranks(word: bytes, ranks: Mapping[bytes, int]) -> Pieces:
 
 
 def learn(words: Mapping[str, int], ranks: Mapping[bytes, int]) -> list[PairOfPieces]:
-    """Returns the merges that make every word one piece, in the order of learning."""
+    """Returns the merges that make every word one piece, in the order in which they are learned."""
     open_words = [(apply_ranks(word.encode(), ranks), count) for word, count in words.items()]
     merges: list[PairOfPieces] = []
     while True:
@@ -82,7 +82,7 @@ def read_words(text: str) -> dict[str, int]:
 
 
 def extra_file(words: Mapping[str, int], ranks: Mapping[bytes, int], start_id: int) -> bytes:
-    """Returns add_merges.py's file: a token learned twice has its last id, and leaves a gap."""
+    """Returns add_merges.py's file: a token learned twice keeps its last id and leaves a gap."""
     if start_id in (0, -1) or start_id < len(ranks):
         start_id = len(ranks)
     wanted = {word: count for word, count in words.items() if word.encode() not in ranks}
@@ -93,6 +93,6 @@ def extra_file(words: Mapping[str, int], ranks: Mapping[bytes, int], start_id: i
 
 
 def dump(ids: Mapping[bytes, int]) -> bytes:
-    """Returns a rank file."""
+    """Returns the contents of a rank file."""
     rows: Sequence[tuple[bytes, int]] = sorted(ids.items(), key=lambda row: row[1])
     return b"".join(base64.b64encode(token) + b" %d\n" % number for token, number in rows)

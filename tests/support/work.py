@@ -1,4 +1,4 @@
-"""Counts the work of a call, for tests of linear time: without a clock, equal on every machine."""
+"""Counts the work of a call, for tests of linear time: the count is the same on every machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def work(call: Callable[[], object]) -> int:
     """Counts the work of ``call`` on this thread.
 
     Work is what native code reports (bytes of text or the equivalent, the budget between checks for
-    Ctrl-C), plus the executed lines of Python. Unreported native work, such as a method of ``str``,
+    Ctrl-C) plus the executed lines of Python. Unreported native work, such as a method of ``str``,
     does not count: make the input so large that only linear code ends within pytest's time limit.
     """
     lines = 0

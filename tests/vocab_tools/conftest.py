@@ -1,4 +1,4 @@
-"""Fixtures that several of these test files share."""
+"""Fixtures shared by the tests of vocab_tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vocab_tools import dump_ranks
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """A small base: single bytes."""
+    """Writes a small base of single bytes."""
     path = tmp_path / "base.tiktoken"
     path.write_bytes(dump_ranks(BYTES))
     return path

@@ -1,4 +1,4 @@
-"""Tests that arguments of a wrong type raise an error with the name, the value and the remedy."""
+"""Tests that an argument of a wrong type raises an error with its name, its value and a remedy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EXTRA = {b"ab": 300}
 TEXT = "low lower lower slow " * 5
 GPT2 = bpe_engine.get_encoding("gpt2")
 
-#: Calls with the path of a text file, by a part of the message.
+#: Regular expressions for error messages, and calls that raise them; a call takes a text's path.
 CALLS: list[tuple[str, Callable[[str], Any]]] = [
     # A name instead of a list of names.
     ("scripts is a list .* not the str 'Latn'; give ..Latn", lambda t: propose_words(BASE, t, ExtendOptions(5, scripts="Latn"))),
@@ -56,7 +56,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("words in a dict are read already", lambda t: read_words({"low": 5})),
     ("give words as lines, in a list: 'low lower'", lambda t: learn_merges(BASE, "low lower")),
     (r"\('low', 5\): dict\(pairs\)", lambda t: train_vocabulary([("low", 5)], 260)),  # type: ignore[list-item]
-    # Arguments in another order.
+    # Arguments in the wrong order.
     ("'low' of the base is text; the base comes first", lambda t: learn_merges({"low": 5}, BASE)),  # type: ignore[dict-item, arg-type]
     ("is it the other way round. The base comes first", lambda t: embedding_plan(EXTRA, BASE)),
     ("a corpus is the path of a file.* not the dict", lambda t: propose_words(t, BASE, ExtendOptions(5))),  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("a corpus is the path of a file.* not None", lambda t: propose_words(BASE, None, ExtendOptions(5))),  # type: ignore[arg-type]
     ("a corpus is .* not the int 5", lambda t: train_vocabulary(5, 260)),  # type: ignore[arg-type]
     ("a corpus is .* not the int 5", lambda t: check_vocabulary(BASE, EXTRA, corpus=5)),  # type: ignore[arg-type]
-    # Nothing instead of a path.
+    # None instead of a path.
     ("expected the path of a file, .* not None", lambda t: embedding_plan(BASE, EXTRA).save(None)),  # type: ignore[arg-type]
     ("expected the path of a file, .* not None", lambda t: learn_merges(BASE, {"low": 5}).save(None)),  # type: ignore[arg-type]
     ("expected the path of a file, .* not None", lambda t: propose_words(BASE, t, ExtendOptions(5)).save(None)),  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tests every kind of vocabulary, with its pattern and special tokens."""
+"""Tests that every command reads every kind of vocabulary, its pattern and its special tokens."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from vocab_tools import (
 from vocab_tools.cli import app
 from vocab_tools.report import render
 
-#: Only letters, or everything else: published patterns never cut like this.
+#: Cuts text into runs of letters and runs of other characters, unlike any published pattern.
 PATTERN = r"[a-z]+|[^a-z]+"
 
 
 @pytest.fixture
 def trained(tmp_path: Path) -> str:
-    """A rank file with a sidecar of pattern and special tokens, as `train` writes them."""
+    """Writes a rank file and a sidecar with its pattern and special tokens, by `train`."""
     (tmp_path / "text.txt").write_text("lower 1 lower 1 <|end|> slow " * 20)
     arguments = ["--pattern-regex", PATTERN, "--special-token", "<|end|>", "-q"]
     path = tmp_path / "mine.tiktoken"
@@ -82,7 +82,7 @@ def test_every_command_takes_a_name_a_file_and_a_folder(tmp_path: Path) -> None:
         done = run("learn", base, tmp_path / "words.txt", "-o", out, "-q")
         assert done.returncode == 0, done.stderr
         printed.add(out.read_bytes())
-        # A folder with no other files is checked as a model folder.
+        # `check` treats a folder as a model folder, so the call passes the file.
         file = folder / "tokenizer.json" if base == folder else base
         assert run("check", file, out).returncode == 0
     assert len(printed) == 1
@@ -102,7 +102,7 @@ def test_bases_with_nfc_and_without_ranks(tmp_path: Path) -> None:
         assert done.returncode == 1 and done.stderr.count("\n") == 1
         assert f"{characters} is not a base, since it has no ranks" in done.stderr
         assert "give an encoding, a rank file, or a byte-level tokenizer.json" in done.stderr
-    # The check and measurements need no ranks.
+    # `check` and `stats` work without ranks.
     for command in (
         ["check", characters],
         ["stats", characters, "--corpus", tmp_path / "words.txt"],
@@ -186,7 +186,7 @@ def test_results_are_saved(tmp_path: Path) -> None:
 
 
 def test_a_base_is_opened_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`extend_vocabulary` compares a vocabulary with the published ones once."""
+    """`extend_vocabulary` compares a base with the published vocabularies only once."""
     from vocab_tools import bases, embedding_plan, extend_vocabulary
 
     compared: list[int] = []

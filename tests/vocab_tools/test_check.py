@@ -1,4 +1,4 @@
-"""Tests checks of vocabularies: findings, and the classes of tokens."""
+"""Tests `check_vocabulary`: its findings, and the classes of tokens."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_o200k_base_has_twelve_tokens_that_are_never_whole(o200k: CheckResult) -
     never = o200k.finding("NEVER_WHOLE")
     assert never is not None and never.count == 12
     assert any(r"'\n//'" in example for example in never.examples)
-    # Encoding produces the token inside "$\n//".
+    # Encoding produces the token "\n//" inside the longer piece "$\n//".
     encoding = bpe_engine.get_encoding("o200k_base")
     inside = [number for number, how in o200k.never_whole.items() if how == "only inside"]
     assert len(inside) == 12 and 3914 in encoding.encode("$\n//")
@@ -99,7 +99,7 @@ def test_classes_are_what_encoding_gives(name: str) -> None:
 
 
 def test_qwen_has_three_tokens_that_look_special() -> None:
-    # As in "Fishing for Magikarp": the form of a special token counts before the number of tokens.
+    # As in "Fishing for Magikarp", the form of a special token outranks the number of ids.
     classes = check_vocabulary(DATA / "qwen.tiktoken").round_trip
     special = [number for number, name in classes.items() if name == "UNREACHABLE_SPECIAL"]
     assert [bpe_engine.get_encoding("qwen").decode([number]) for number in special] == [
@@ -107,7 +107,7 @@ def test_qwen_has_three_tokens_that_look_special() -> None:
         "<s>",
         "</s>",
     ]
-    # A token that round-trips is OK in any form.
+    # A token that round-trips is OK even if it looks special.
     assert classes[95232] == "OK" and bpe_engine.get_encoding("qwen").decode([95232]) == "[…]"
 
 
@@ -197,7 +197,7 @@ def test_new_parts_of_characters_change_other_text() -> None:
     assert finding is not None and finding.count == 1
     assert "has [151851] in place of [" in finding.examples[0]
     assert "xa0" in finding.examples[0]
-    # Merging never makes this token, and it is never one piece.
+    # Merging never makes this token, and no piece consists of its bytes.
     assert "OTHER_TEXT_CHANGES" not in codes(check_vocabulary(BYTES, {part: 151851}))
 
 
@@ -223,7 +223,7 @@ def test_merging_has_reasons() -> None:
     assert "lower ranks" in why and stops == [97, 256, 100]
     assert "no two tokens" in result.unreached[260][0]
     assert "reaches no two tokens" in result.unreached[261][0]
-    # Given as whole pieces, these tokens are still found.
+    # A whole piece with the bytes of such a token still becomes the token.
     assert result.round_trip[259] == "OK"
 
 

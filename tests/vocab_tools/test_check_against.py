@@ -1,4 +1,4 @@
-"""Tests `vocab-tools check A --against B`: changes since an earlier version of a folder."""
+"""Tests `vocab-tools check A --against B`, which reports changes since an earlier version B."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANGES |= {"DECODING_CHANGED", "NOTHING_COMPARED", "TOKENIZER_GONE"}
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """GPT-2's tokenizer.json, made once."""
+    """Writes GPT-2's tokenizer.json, once for all tests."""
     path = tmp_path_factory.mktemp("gpt2") / "tokenizer.json"
     convert_tokenizer("gpt2", str(path)).save()
     return path
@@ -35,14 +35,14 @@ def without_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, gpt2: Path) -> Path:
-    """A folder with GPT-2's tokenizer.json."""
+    """Makes a folder with GPT-2's tokenizer.json."""
     (tmp_path / "model").mkdir()
     shutil.copy(gpt2, tmp_path / "model" / "tokenizer.json")
     return tmp_path / "model"
 
 
 def changed(folder: Path, **fields: Any) -> Path:
-    """Copies a folder, with changed fields in its file."""
+    """Copies a folder, and replaces fields of its tokenizer.json."""
     contents = json.loads((folder / "tokenizer.json").read_text())
     made = folder.parent / "changed"
     made.mkdir(exist_ok=True)
@@ -51,14 +51,14 @@ def changed(folder: Path, **fields: Any) -> Path:
 
 
 def exchanged(folder: Path, a: str, b: str) -> Path:
-    """Copies a folder, with the ids of two tokens exchanged."""
+    """Copies a folder, and swaps the ids of two tokens."""
     model = json.loads((folder / "tokenizer.json").read_text())["model"]
     vocab = {**model["vocab"], a: model["vocab"][b], b: model["vocab"][a]}
     return changed(folder, model={**model, "vocab": vocab})
 
 
 def changes(result: FolderResult) -> dict[str, list[str]]:
-    """Returns the examples of each finding about changes."""
+    """Returns the examples of each finding that reports a change."""
     return {one.code: one.examples for one in result.findings if one.code in CHANGES}
 
 
@@ -72,7 +72,7 @@ def test_two_folders(folder: Path) -> None:
     assert found["IDS_CHANGED"][0].startswith(f"{new} (BPE): ")
     assert f" by {old}, and " in found["IDS_CHANGED"][1]
     assert found["TOKENS_CHANGED"][1].endswith(f" by {old}, and 'hello' by {new}")
-    # A text of the caller counts, too.
+    # The caller's text is also compared.
     assert (
         result.sources[-1].compared == check_folder(folder, against=folder).sources[-1].compared + 1
     )
@@ -106,7 +106,7 @@ def test_versions_that_cannot_be_compared(folder: Path, tmp_path: Path) -> None:
 def test_models_of_sentencepiece(
     tmp_path: Path, kinds: tuple[str, str], files: tuple[str, str], pairs: int
 ) -> None:
-    """The versions have different names, in folders or as files, with one source or two."""
+    """Changed ids and tokens are found for models in folders or files, under any pair of names."""
     paths = []
     for number, (kind, file) in enumerate(zip(kinds, files)):
         folder = tmp_path / str(number)

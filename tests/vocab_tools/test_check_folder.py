@@ -1,4 +1,4 @@
-"""Tests checks of model folders: each finding, on small folders made here."""
+"""Tests `check_folder`: small folders made here lead to each finding."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def write(folder: Path, name: str, contents: Any) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder without findings. AutoTokenizer has separate tests."""
+    """Makes a folder without findings. AutoTokenizer has separate tests."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     write(tmp_path, "tokenizer.json", tokenizer_json())
     write(tmp_path, "tokenizer_config.json", config())
@@ -85,7 +85,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(result: FolderResult) -> dict[str, list[str]]:
-    """Returns the examples of each finding except NOT_COMPARED, here about transformers."""
+    """Returns the examples of each finding except NOT_COMPARED (transformers is missing here)."""
     return {
         finding.code: finding.examples
         for finding in result.findings
@@ -144,7 +144,7 @@ def test_broken_files_are_named(folder: Path, name: str, contents: str) -> None:
 
 
 def write_beside(folder: Path, name: str, is_wrong: bool) -> None:
-    """Writes the vocabulary of the tokenizer.json in another format, or another vocabulary."""
+    """Writes the tokenizer.json's vocabulary in a different format, with an error if `is_wrong`."""
     tokens = [byte_level.try_bytes_of(token) or b"" for token in vocabulary()]
     ids = list(range(len(tokens)))
     if name == "vocab.json":
@@ -156,7 +156,7 @@ def write_beside(folder: Path, name: str, is_wrong: bool) -> None:
             {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
             for rank, token in enumerate(tokens)
         ]
-        # Control tokens come first, and move all other ids.
+        # Control tokens come first, so two control tokens move all other ids.
         special = 2 * is_wrong
         head = {
             "pattern": patterns.R50K, "num_vocab_tokens": len(rows), "version": "v3",
@@ -181,7 +181,7 @@ def test_other_formats_beside_the_file(folder: Path, name: str) -> None:
     assert "by tokenizer.json, and" in second
 
 
-#: A Unigram model of three pieces with two equal ways to cut "aa".
+#: A Unigram model of three pieces, in which two ways to cut "aa" have the same score.
 MODEL = (
     b"\n\x09\n\x05<unk>\x18\x02\n\x08\n\x01a\x15\x00\x00\x80\xbf"
     b"\n\x09\n\x02aa\x15\x00\x00\x00\xc0\n\x0a\n\x03\xe2\x96\x81\x15\x00\x00\x80\xbf"
@@ -205,7 +205,7 @@ def test_a_sentencepiece_model_is_compared_by_both_versions(folder: Path) -> Non
 
 
 def model_folder(folder: Path, name: str = "tokenizer.model") -> tuple[Path, dict[str, Any]]:
-    """Adds a SentencePiece model and the tokenizer.json converted from the model to a folder."""
+    """Adds a SentencePiece model, and the tokenizer.json converted from the model, to a folder."""
     (folder / "config.json").unlink()
     write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
     path = write_model(folder, "bpe llama")
@@ -215,7 +215,7 @@ def model_folder(folder: Path, name: str = "tokenizer.model") -> tuple[Path, dic
 
 
 def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
-    """The tables show a moved token that no text of the check contains."""
+    """Comparing the tables finds a moved token that occurs in no text of the check."""
     path, contents = model_folder(folder)
     assert found(check_folder(folder)) == {}
     vocab, merges = contents["model"]["vocab"], contents["model"]["merges"]
@@ -238,7 +238,7 @@ def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
     model = {**contents["model"], "vocab": vocab}
     write(folder, "tokenizer.json", {**contents, "added_tokens": control, "model": model})
     assert found(check_folder(folder))["TOKENS_DIFFER"][1].endswith(" by tokenizer.model")
-    # One more token, and a token that whole text encodes to.
+    # An added token that the model lacks, and an added token that is an ordinary piece there.
     more = [*contents["added_tokens"], added_token(len(names), "<|im_start|>")]
     write(folder, "tokenizer.json", {**contents, "added_tokens": more})
     result = check_folder(folder)
@@ -289,7 +289,7 @@ def test_models_under_other_names(folder: Path, name: str) -> None:
 
 
 def test_a_model_whose_pieces_are_moved(folder: Path) -> None:
-    """The class of transformers expects the shift, as in folders of XLM-RoBERTa: not a defect."""
+    """Shifted ids that the transformers class expects, as for XLM-RoBERTa, are not a finding."""
     path, contents = model_folder(folder, "sentencepiece.bpe.model")
     vocab = {token: id + 1 for token, id in contents["model"]["vocab"].items()}
     model = {**contents["model"], "vocab": {"<pad>": 0, **vocab}}
@@ -319,7 +319,7 @@ def test_files_that_are_not_there(folder: Path, name: str) -> None:
 
 
 def test_texts_with_names_of_special_tokens(folder: Path) -> None:
-    """Texts are compared without the names, and line by line."""
+    """Texts are compared line by line, after names of special tokens are removed."""
     model_folder(folder)
     write_model(folder, "bpe").replace(folder / "tokenizer.model")
     none = check_folder(folder).sources[1]
@@ -375,7 +375,7 @@ def test_a_word_list_beside_the_file(folder: Path) -> None:
 
 
 def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """BERT's ``vocab.txt`` is the tokenizer of a folder without another."""
+    """BERT's ``vocab.txt`` is the tokenizer of a folder that has no other tokenizer file."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "w", "##orld"]
     write(tmp_path, "vocab.txt", "\n".join(names))
@@ -389,7 +389,7 @@ def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def around(contents: dict[str, Any]) -> dict[str, Any]:
-    """Returns the file with a token before every text."""
+    """Returns the file with a template that puts a token before every text."""
     single = [
         {"SpecialToken": {"id": "<|begin|>", "type_id": 0}},
         {"Sequence": {"id": "A", "type_id": 0}},
@@ -414,13 +414,13 @@ TOO_LARGE = {
 
 
 def with_a_token(name: str) -> dict[str, Any]:
-    """Returns the model with one more ordinary token."""
+    """Returns a file whose model has one more ordinary token."""
     contents = tokenizer_json()
     contents["model"]["vocab"][name] = 266
     return contents
 
 
-#: Contents or changed fields of files by name, and the findings.
+#: Contents or changed fields of files by name, and the findings they lead to.
 FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
     (
         {CONFIG: {"added_tokens_decoder": {"262": added_token(262, "<|begin|>"), "300": added_token(300, "<|end|>")}}},
@@ -481,7 +481,7 @@ FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
         {MODEL_CONFIG: {"vocab_size": 320}},
         {"ROWS_UNUSED": ["config.json has 320 rows, and ids end at 265: 54 rows more"]},
     ),
-    # An ordinary token of the file that AutoTokenizer adds with its id.
+    # AutoTokenizer adds <|pad|>, an ordinary token of the file, with the same id.
     (
         {"tokenizer.json": with_a_token("<|pad|>"), CONFIG: {"pad_token": "<|pad|>"},
          MODEL_CONFIG: {"vocab_size": 267, "bos_token_id": 263, "eos_token_id": 264}},
@@ -523,7 +523,7 @@ ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
         (512, None, None, {"max_position_embeddings": 514}, []),
         (131_072, None, None, {"max_position_embeddings": 32_768, "rope_theta": 1e6}, []),
         (131_072, None, None, {"max_position_embeddings": 32_768, "architectures": ["GPTForCausalLM"]}, []),
-        # DistilBERT has no token types; positions of MPNet and RoBERTa begin after the padding id.
+        # DistilBERT has no token types. Positions of MPNet and RoBERTa begin after the padding id.
         (None, None, None, {"max_position_embeddings": 512}, ["is missing", "config.json has 512"]),
         (514, None, None, {"model_type": "mpnet", "max_position_embeddings": 514},
          ["is 514", "config.json has 512"]),
@@ -539,7 +539,7 @@ ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
 def test_limits_of_texts(
     folder: Path, own: Any, embedder: Any, truncation: Any, config: dict[str, int], lines: list[str]
 ) -> None:
-    """The smallest limit of any file is the limit of the user's program."""
+    """The smallest limit in any file is the limit that a user's program meets."""
     if own is not None:
         changed(folder, "tokenizer_config.json", model_max_length=own)
     if embedder is not None:
@@ -660,7 +660,7 @@ def test_auto_tokenizer_gives_the_same_ids(tmp_path: Path) -> None:
 
 
 def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
-    """A class that builds its parts without reading the file."""
+    """A class that builds its components without reading the file is reported."""
     pytest.importorskip("transformers")
     write_real(tmp_path, tokenizer_class="Qwen2Tokenizer")
     result = check_folder(tmp_path)
@@ -670,7 +670,7 @@ def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "t5"])
 def test_auto_tokenizer_without_a_vocabulary(tmp_path: Path, kind: str) -> None:
-    """Some versions make a tokenizer with only special tokens; others fail."""
+    """Some versions of transformers make a tokenizer with only special tokens; others fail."""
     pytest.importorskip("transformers")
     write(tmp_path, "config.json", {"model_type": kind})
     result = check_folder(tmp_path)
@@ -698,7 +698,7 @@ def test_auto_tokenizer_fails(tmp_path: Path) -> None:
 def test_auto_tokenizer_with_a_part_in_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`to_str` of `tokenizers` then raises a bare Exception, as for a RoFormer."""
+    """A pre-tokenizer in Python is compared, though `to_str` raises a bare Exception (RoFormer)."""
     transformers = pytest.importorskip("transformers")
     load = transformers.AutoTokenizer.from_pretrained
 
@@ -755,7 +755,7 @@ def test_real_files(
 
 
 def test_models_that_a_class_changes(tmp_path: Path) -> None:
-    """A lone spiece.model is not compared, because its class shifts the ids of pieces."""
+    """A spiece.model on its own is not compared, because its class shifts the ids of pieces."""
     path = write_class(tmp_path / "model", "T5Tokenizer", "spiece.model", T5, {})
     result = check_folder(path)
     codes = {finding.code for finding in result.findings}

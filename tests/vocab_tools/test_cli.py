@@ -1,4 +1,4 @@
-"""Tests the command ``vocab-tools`` as users run it."""
+"""Tests the command ``vocab-tools`` as a user runs it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_bad_bases(tmp_path: Path) -> None:
 
 
 class Cells(HTMLParser):
-    """The texts of a page."""
+    """Collects the texts of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ def test_warnings_shorten_words(tmp_path: Path, base: Path) -> None:
 
 
 def many_words(tmp_path: Path, count: int) -> Path:
-    """Writes words that take seconds to learn."""
+    """Writes a list of words that take seconds to learn."""
     letters = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
     numbers = (f"{number * 2654435761:x}".translate(letters) for number in range(count))
     return listed(tmp_path, *(f"{word}\t1" for word in numbers))
@@ -175,7 +175,7 @@ def test_ctrl_c(tmp_path: Path, base: Path) -> None:
         text=True,
     )
     assert process.stdin
-    # More than fits into a pipe: when the write ends, the command has read nearly everything.
+    # The text exceeds a pipe's buffer: when the write returns, the command has read almost all.
     process.stdin.write(path.read_text(encoding="utf-8"))
     process.stdin.close()
     process.stdin = None
@@ -249,7 +249,7 @@ def test_lines_end_where_the_terminal_ends(tmp_path: Path, base: Path, width: in
     lines += on_a_terminal(width, "check", base, extra, "--words", words, "--corpus", corpus)
     lines += on_a_terminal(width, "propose", base, corpus, "-o", tmp_path / "w", "-n", 30)
     assert len(lines) > 50
-    # A path is one line of any length.
+    # A path is never wrapped, so its line may exceed the width.
     assert [line for line in lines if len(line) > width and str(tmp_path) not in line] == []
     assert any("1,234,567" in line for line in lines)
 
@@ -258,7 +258,7 @@ def test_errors_end_where_the_terminal_ends(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("A text in place of a rank file.\n" * 9)
     lines = on_a_terminal(80, "check", path)
-    # The path may be longer than a line.
+    # The line of the path may exceed the width.
     broken = [line for line in lines[1:] if str(path) not in line]
     assert broken and max(map(len, broken)) <= 80
     text = " ".join(line.strip() for line in lines)

@@ -1,4 +1,4 @@
-"""Tests statistics of tokenizers on text, and comparisons of several tokenizers."""
+"""Tests statistics of a tokenizer on text, and comparisons of several tokenizers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
 def test_paragraphs_that_are_lines_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Segments stay separate blocks, with the same tokens as the whole text."""
+    """A text is read in several blocks, which have the same tokens as the whole text."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
@@ -95,7 +95,7 @@ def test_figures_of_a_vocabulary_that_is_known_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("aa aa a é ñ\n", encoding="utf-8")
     [row] = compare_tokenizers([RankSubject("x", encoding)], [path]).rows
-    # The tokens: aa, space, aa, space, a, space, é, space, the two bytes of ñ, newline.
+    # The tokens are aa, space, aa, space, a, space, é, space, the two bytes of ñ, newline.
     assert row.tokens == 11
     assert row.single_bytes == row.broken == 2
     assert row.subject.size == 259 and row.used_share == 7 / 259
@@ -125,7 +125,7 @@ def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
     lines = [" ".join(draw.choices(words, k=9)) + "." for _ in range(400)]
     lines[9] = "a ☃ of learning tokens on text with many words."
     path = tmp_path / "lines.txt"
-    # A single line is a paragraph, too.
+    # A single line is also a paragraph.
     path.write_text("\n\n".join(lines), encoding="utf-8")
     models = ["bpe", "wordpiece", "unigram"]
     done = run(
@@ -134,7 +134,7 @@ def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     rows = {row["name"]: row for row in found["tokenizers"]}
     assert list(rows) == [*models, "gpt2"] and found["text"]["texts"] == 40
-    # A snowman is bytes in one tokenizer, and unknown in the others.
+    # A snowman becomes bytes in byte-level BPE, and an unknown token in the other models.
     assert rows["bpe"]["unknown"] == 0 and rows["bpe"]["method"] == "byte-level BPE"
     assert rows["wordpiece"]["unknown"] == 1 and rows["unigram"]["unknown"] >= 1
     assert all(row["vocabulary"] <= 320 for row in rows.values() if row["name"] != "gpt2")
@@ -147,7 +147,7 @@ def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
 def test_lines_of_a_paragraph_count_for_their_scripts(tmp_path: Path, name: str) -> None:
     english, chinese = "A line of English ends here.\n\n", "还有一行中文。\n\n"
     path = tmp_path / "a.txt"
-    # Text that qwen normalizes, with a line without letters.
+    # Contains text that qwen normalizes, and lines without letters.
     path.write_text("e\u0301 " + (english + chinese + "(12 + 30)\n\n") * 5, encoding="utf-8")
     subject = _wordpiece() if name == "wordpiece" else load_subject(name)
     found = compare_tokenizers([subject], [path])
@@ -281,7 +281,7 @@ def test_folders_and_bytes_that_are_not_text(tmp_path: Path) -> None:
     assert missing.returncode == 2 and "matches no file" in missing.stderr
 
 
-#: Finds wrapped numbers and errors.
+#: Script that finds numbers wrapped over several lines.
 PROBE = """
 seen.narrow = [];
 document.querySelectorAll("td.number, td.id").forEach((cell) => {
@@ -345,7 +345,7 @@ def test_conclusions_and_the_best_of_each_script() -> None:
 
 
 def test_a_tokenizer_that_knows_nothing_does_not_win(tmp_path: Path) -> None:
-    """An unknown word is one token of WordPiece."""
+    """An unknown word is one WordPiece token, so few tokens alone must not win the ranking."""
     text = ["A line of English text.\n", "还有一行中文。\n", "Это строка по-русски.\n"] * 20
     model = hf.WordPiece({"[UNK]": 0, "[SEP]": 1})
     nothing = hf.Tokenizer(model)

@@ -46,7 +46,7 @@ WORDS = "low lower lowest newer wider new wide slow slower a an the then there 1
 
 
 def random_ranks(draw: random.Random, gaps: bool = False) -> dict[bytes, int]:
-    """Returns tokens, some of them reachable by merging, in an order that training never gives."""
+    """Returns tokens in an order that training never gives; merging reaches only some of them."""
     ranks = dict(BYTES)
     number = 256
     for _ in range(draw.randint(1, 60)):
@@ -62,7 +62,7 @@ def test_splits_are_what_merging_joins_last() -> None:
         ranks = random_ranks(seeded("splits", turn), gaps=True)
         splits = vocabulary.token_splits(ranks)
         for token in ranks:
-            # Without the token, merging stops at its two parts.
+            # If the token is left out, merging stops at its two parts.
             others = {other: rank for other, rank in ranks.items() if other != token}
             parts = apply_ranks(token, others)
             reached = apply_ranks(token, ranks) == (token,)
@@ -72,7 +72,7 @@ def test_splits_are_what_merging_joins_last() -> None:
 
 
 def written(folder: Path, source: str, target: str, **options: Any) -> str:
-    """Converts, writes the files into a folder, and returns the path of the target."""
+    """Converts `source`, writes the files into a folder, and returns the path of the target."""
     path = str(folder / target)
     conversion = convert_tokenizer(source, path, **options)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def test_merges_with_ids_in_any_order_pass_through_gpt2_files(tmp_path: Path) ->
         json.loads(one.to_str())["model"]["merges"] == json.loads(other.to_str())["model"]["merges"]
     )
     assert one.encode("the slowest <s> newest").ids == other.encode("the slowest <s> newest").ids
-    # Only the pair of files, as in GPT-2: brackets mark special tokens.
+    # With only the two files of GPT-2's format, brackets mark special tokens.
     (tmp_path / "gpt2" / "vocab.encoding.json").unlink()
     conversion = convert_tokenizer(pair, str(tmp_path / "alone.json"))
     assert sorted(conversion.definition.special_tokens) == ["</s>", "<s>"]
@@ -209,8 +209,8 @@ def test_flags_of_added_tokens_are_named_and_kept_in_json(tmp_path: Path) -> Non
 
 
 def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
-    """By ranks, a piece equal to such a token is the token. A tokenizer.json can express this,
-    GPT-2's files cannot."""
+    """By ranks, a piece with the bytes of such a token is that token. A tokenizer.json can express
+    this, GPT-2's files cannot."""
     ranks = {**BYTES, b"ab": 300, b"bc": 301, b"abcd": 302, b"": 303}
     source = rank_file(tmp_path, ranks)
     options: Any = {"pattern": "gpt2", "special_tokens": {}}
@@ -219,7 +219,7 @@ def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
     assert file["model"]["ignore_merges"] is True
     theirs = tokenizers.Tokenizer.from_str(json.dumps(file))
     assert theirs.encode("abcd abcdx").ids == [302, *theirs.encode(" abcdx").ids]
-    # An empty token is never a piece; every format keeps it.
+    # Every format keeps an empty token, which no piece ever becomes.
     empty = rank_file(tmp_path, {**BYTES, b"": 303}, "empty.tiktoken")
     again = written(tmp_path, empty, "pair/vocab.json", **options)
     assert load_ranks(written(tmp_path, again, "e.tiktoken"))[b""] == 303
@@ -284,7 +284,7 @@ def test_the_name_of_a_pattern_gives_the_pattern_alone(tmp_path: Path) -> None:
     ranks = rank_file(tmp_path, {bytes([byte]): byte for byte in range(256)})
     made = convert_tokenizer(ranks, str(tmp_path / "o.json"), pattern="cl100k_base")
     assert made.definition.special_tokens == {} and made.definition.notes == []
-    # Special tokens outside the ranks stay.
+    # Special tokens that are not among the ranks are kept.
     convert_tokenizer("gpt2", str(tmp_path / "back.tiktoken")).save()
     back = str(tmp_path / "back.tiktoken")
     made = convert_tokenizer(back, str(tmp_path / "o.json"), pattern="cl100k_base")
@@ -389,7 +389,7 @@ def test_load_encoding_takes_the_sidecar(tmp_path: Path) -> None:
 
 
 def test_gpt_oss_has_the_special_tokens_of_its_published_file() -> None:
-    """Each id has one name, and reserved ids at the end have none."""
+    """Each id has one name; reserved ids at the end have no name."""
     harmony = bpe_engine.get_encoding("o200k_harmony")
     definition = without_second_names(from_encoding(harmony))
     special = definition.special_tokens
@@ -420,7 +420,7 @@ def test_patterns_become_pre_tokenizers_and_come_back(pattern: str) -> None:
 
 
 def test_chains_that_amount_to_one_pattern() -> None:
-    """DeepSeek's three splits, and single digits before GPT-2's pattern."""
+    """DeepSeek's three splits, or digits before GPT-2's pattern, are read as one pattern."""
     draw = seeded("chains")
     digits = {"type": "Digits", "individual_digits": True}
     gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
@@ -538,7 +538,7 @@ def test_the_command_writes_all_files_or_none(tmp_path: Path) -> None:
 
 
 def _there_and_back(folder: Path, source: str, corpora: list[str]) -> None:
-    """Converts to each format and back: ids are kept, or the format refuses with a reason."""
+    """Converts to each format and back: ids are kept, or the conversion fails with a reason."""
     own = json.loads(Path(source).read_bytes()) if source.endswith(".json") else None
     for name in ("pair/vocab.json", "x.tiktoken", "tekken.json", "new/tokenizer.json"):
         try:
@@ -600,7 +600,7 @@ def test_paths_and_one_file_of_new_tokens_are_taken(tmp_path: Path) -> None:
 
 
 def test_ranks_with_the_ids_of_special_tokens(tmp_path: Path) -> None:
-    """Whisper's ranks end with an empty token at GPT-2's id of <|endoftext|>."""
+    """Converts Whisper's ranks, which end with an empty token at GPT-2's id of <|endoftext|>."""
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"": 50256}
     path = tmp_path / "whisper.tiktoken"
     path.write_bytes(dump_ranks(ranks))

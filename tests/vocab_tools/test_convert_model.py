@@ -1,4 +1,4 @@
-"""Converts SentencePiece models to tokenizer.json."""
+"""Tests conversions between SentencePiece models and tokenizer.json."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_a_model_cannot_express_is_named(tmp_path: Path) -> None:
     tokenizer.pre_tokenizer = hf.pre_tokenizers.Metaspace()
     tokenizer.normalizer = hf.normalizers.Sequence([])
     tokenizer.save(str(path))
-    # A Metaspace puts no mark before a text that begins with a mark.
+    # A Metaspace pre-tokenizer adds no mark to a text that begins with a mark.
     with pytest.raises(NotAlikeError, match="would not tokenize as"):
         convert_tokenizer(str(path), target)
     with pytest.raises(ValueError, match="is made of a tokenizer.json, .* not of gpt2"):
@@ -88,7 +88,7 @@ def test_what_a_model_cannot_express_is_named(tmp_path: Path) -> None:
 
 
 def test_marks_at_the_ends(tmp_path: Path) -> None:
-    """With extra whitespace removed, a mark in the text is removed only at the end."""
+    """If the model removes extra whitespace, a mark in the text is removed only at the end."""
     letters = [(token, -float(place), 1) for place, token in enumerate("\u2581abc")]
     single = [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)]
     rows = [("<unk>", 0.0, 2), *single, *letters]
@@ -101,7 +101,7 @@ def test_marks_at_the_ends(tmp_path: Path) -> None:
         ids = theirs.encode(text).ids
         assert ids == ours.encode(text), text
         assert theirs.decode(ids) == ours.decode(ids), text
-    # Decoding removes one mark from each piece, so of two marks one is left: decoders cannot.
+    # The model's decoding removes one of a piece's two marks, which no decoder can express.
     path.write_bytes(
         made_model([*rows, ("\u2581\u2581", -9.0, 1)], 2, escape_whitespaces=True, **options)
     )
@@ -119,7 +119,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def written_gguf(path: Path, model: str, contents: bytes, *, scores: bool = True) -> Path:
-    """Writes a model of SentencePiece like llama.cpp's converter."""
+    """Writes a SentencePiece model as llama.cpp's converter does."""
     gguf = pytest.importorskip("gguf")
     theirs = processor(contents)
     ids = range(theirs.get_piece_size())
@@ -169,7 +169,7 @@ def test_gguf_files_of_sentencepiece(tmp_path: Path, model: str, name: str) -> N
 
 
 def test_names_of_bytes_in_text(tmp_path: Path) -> None:
-    """A Unigram model of `tokenizers` takes the text for the byte token."""
+    """A `tokenizers` Unigram model encodes the name of a byte token in text as that token."""
     path = write_model(tmp_path, "unigram bytes")
     with pytest.raises(NotAlikeError) as refused:
         convert_tokenizer(str(path), str(tmp_path / "tokenizer.json"))

@@ -1,4 +1,4 @@
-"""Tests the embedding rows of new tokens."""
+"""Tests plans for the embedding rows of new tokens, and the rows made by a plan."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_the_plan_of_a_loaded_base(example: Path) -> None:
     ranks = load_ranks(QWEN)
     plan = embedding_plan(ranks, load_ranks(example), special_tokens="qwen")
     assert plan == embedding_plan(QWEN, example)
-    # Loaded ranks are recognized like the file.
+    # Ranks loaded from a file are recognized like the file itself.
     assert embedding_plan(ranks, example).gaps == []
-    # Without the special tokens some ids are unused.
+    # Without the special tokens, some ids are unused.
     assert embedding_plan(ranks, example, special_tokens={}).gaps == [(151643, 151850)]
 
 
@@ -142,7 +142,7 @@ def test_an_id_far_off_costs_no_memory() -> None:
     assert plan.gaps == [(256, far - 1)] and plan.sizes["rows"] == 2**32 - 1
     with pytest.raises(ValueError, match=f"{far}.*256 rows.*number the new tokens from 256 on"):
         extend_embeddings(table(256), plan)
-    # Existing rows are not appended again.
+    # The limit on unused rows excludes rows that exist already.
     near = embedding_plan(BYTES, {b"ab": 2**20 + 256})
     assert extend_embeddings(numpy.ones((256, 1), "float16"), near).shape == (2**20 + 257, 1)
     with pytest.raises(ValueError, match="not an id from 0 to 4294967294"):
@@ -181,7 +181,7 @@ def test_means_are_those_of_numpy() -> None:
 
 
 class Tensor:
-    """The necessary parts of a torch tensor, based on numpy."""
+    """A stand-in for a torch tensor with the methods needed here, based on numpy."""
 
     def __init__(self, array: Any) -> None:
         self.array = numpy.asarray(array)
@@ -227,7 +227,7 @@ class Torch:
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Returns torch, or a stand-in if it is not installed."""
+    """Returns torch, or a stand-in if torch is not installed."""
     try:
         import torch
     except ImportError:
@@ -302,7 +302,7 @@ def test_added_tokens_of_files_without_ranks(name: str) -> None:
 
 
 def test_tokens_without_merges() -> None:
-    """Rows of control tokens come from a description, or else from the name."""
+    """The row of a control token comes from its description, or else from its name."""
     qwen = bpe_engine.get_encoding("qwen2.5")
     added = {**qwen.special_tokens, "<|dose|>": 151_665, "<|unit|>": 151_667}
     plan = embedding_plan(

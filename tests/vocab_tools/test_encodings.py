@@ -1,4 +1,4 @@
-"""Tests commands whose standard output is not UTF-8."""
+"""Tests that commands work if standard output is not UTF-8."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vocab_tools.cli import app
 #: `explain` prints ASCII only.
 COMMANDS = sorted({*app.cli.list_commands(click.Context(app.cli))} - {"explain"})
 
-#: Arguments of each command; every command prints text that is not Latin.
+#: Arguments of each command; every command prints non-Latin text.
 CALLS = {
     "check": ["BASE", "--words", "WORDS", "--pattern", "gpt2"],
     "compare": ["qwen", "gpt2", "--corpus", "TEXT"],
@@ -36,7 +36,7 @@ CALLS = {
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, str]:
-    """Input files of the commands, which also have names that are not Latin."""
+    """Writes input files for the commands; the files also have non-Latin names."""
     contents = {
         "BASE": ("ฐาน.tiktoken", dump_ranks(BYTES)),
         "WORDS": ("คำ.txt", "ภาษา\t3\n根本 的\t2\n猫\t5\n".encode()),
@@ -49,7 +49,7 @@ def places(tmp_path: Path) -> dict[str, str]:
 
 
 def called(monkeypatch: pytest.MonkeyPatch, encoding: str, arguments: list[str]) -> tuple[int, str]:
-    """Calls the command with streams of an encoding; returns its status and its whole output."""
+    """Calls the command with streams in an encoding; returns its status and all of its output."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
     with monkeypatch.context() as patched:
         patched.setattr(sys, "argv", ["vocab-tools", *arguments])
@@ -74,7 +74,7 @@ def test_every_command_prints_to_any_encoding(
     status, printed = called(monkeypatch, encoding, arguments)
     assert status == 0 and "\\u0e" in printed, printed
     assert called(monkeypatch, encoding, [command, "--help"])[0] == 0
-    # A missing file, named in the error.
+    # The error names a missing file.
     Path(places["TEXT"]).unlink()
     Path(places["WORDS"]).unlink()
     if command not in ("convert", "map"):
@@ -82,7 +82,7 @@ def test_every_command_prints_to_any_encoding(
         assert status and "vocab-tools: " in printed and "Traceback" not in printed
 
 
-#: Options for the second call, when the output exists.
+#: Options for the second call, when the output file exists.
 FORCE = dict.fromkeys(("count", "extend", "learn", "propose", "train"), ["--force"])
 
 

@@ -1,4 +1,4 @@
-"""Tests output files: inputs are never overwritten, and existing files only on request."""
+"""Tests that inputs are never overwritten, and that other files are overwritten only on request."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_exists_is_overwritten_only_when_asked(tmp_path: Path, base: Path) 
 
 
 def test_outputs_are_tried_before_the_work(tmp_path: Path, base: Path) -> None:
-    # The word list is malformed, but the output is checked first.
+    # The word list is malformed, but the command checks the output first.
     words = listed(tmp_path, "bad line")
     for output in (tmp_path / "no" / "where", tmp_path):
         done = run("learn", base, words, "-o", output)
@@ -130,14 +130,14 @@ def test_devices_are_written_to(tmp_path: Path, base: Path) -> None:
 
 def test_a_closed_pipe_ends_every_command_alike(tmp_path: Path, base: Path) -> None:
     words = listed(tmp_path, *(f"{'abc'[n % 3]}{chr(0x4E00 + n)}\t1" for n in range(9000)))
-    # More findings than fit into a pipe.
+    # The findings exceed a pipe's buffer.
     odd = [bytes([255, first, second]) for first in range(160) for second in range(160)]
     ranks = {**BYTES, **{token: 256 + number for number, token in enumerate(odd)}}
     large = tmp_path / "large.tiktoken"
     large.write_bytes(dump_ranks(ranks))
     for arguments in (f"check {large} --json", f"learn {base} {words} -o - -q"):
         shell = f"{' '.join(COMMAND)} {arguments} | head -c 10; echo ${{PIPESTATUS[0]}}"
-        # Unbuffered, a write may accept part of the text; the rest must be written, too.
+        # An unbuffered write may accept only part of the text; the command must write the rest.
         for unbuffered in ("", "1"):
             environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
             done = subprocess.run(
@@ -175,7 +175,7 @@ def test_no_new_tokens_is_an_error(tmp_path: Path, base: Path) -> None:
 
 @pytest.mark.parametrize("command", ["learn", "train", "count", "count --max-memory 1M", "convert"])
 def test_a_full_disk_is_named(tmp_path: Path, base: Path, command: str) -> None:
-    """Limits files to 1,000 bytes, as RLIMIT_FSIZE does."""
+    """A write beyond RLIMIT_FSIZE, as on a full disk, raises an error that says where."""
     pytest.importorskip("pyarrow")
     words = listed(tmp_path, *(f"{chr(0x4E00 + n)}zq\t1" for n in range(900)))
     text = tmp_path / "text.txt"

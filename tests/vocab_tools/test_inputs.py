@@ -1,4 +1,4 @@
-"""Tests that swapped files are refused, and that control characters are escaped."""
+"""Tests that files in the wrong order are refused, and that control characters are escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vocab_tools.text import quoted, quoted_list, show, token_text
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """A rank file whose name does not show the format."""
+    """Writes a rank file whose name does not show the format."""
     path = tmp_path / "ranks"
     path.write_bytes(dump_ranks(BYTES))
     return path

@@ -1,4 +1,4 @@
-"""Compares learning of merges with a slow reference in plain Python."""
+"""Compares learned merges with a slow reference in plain Python."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_bytes_equal_those_of_add_merges(words: dict[str, int], base: dict[bytes
     if all(step.novelty == "new" for step in result.steps):
         assert result.dump() == expected
     else:
-        # The defect is dropped, later merges move up, and a note says so.
+        # Tokens of the base are not written again, later ids move up, and a note says so.
         again = {step.token for step in result.steps if step.novelty == "in base"}
         theirs = {base64.b64decode(line.split()[0]) for line in expected.splitlines()}
         assert set(result.tokens) == theirs - again
@@ -104,7 +104,7 @@ def test_bytes_equal_on_qwen(seed: int) -> None:
 def test_the_order_of_words_does_not_matter(
     words: dict[str, int], base: dict[bytes, int], chooser: random.Random
 ) -> None:
-    # No two pairs have the same bytes: text between two positions is cut in one way.
+    # No two pairs join to the same bytes: text between two positions is cut in only one way.
     rows = list(words.items())
     chooser.shuffle(rows)
     kinds = {"start_id": 1000, "special_tokens": {}}
@@ -155,8 +155,8 @@ def test_whole_characters(words: dict[str, int], base: dict[bytes, int]) -> None
 
 
 def test_whole_characters_avoids_parts() -> None:
-    # The base has the first two bytes of each, and all three bytes of 的. The last byte of 猫 and 狫
-    # is the same, so that this byte and 的 are the most frequent pair.
+    # The base has the first two bytes of each character, and 的. The last bytes of 猫 and 狫 are the
+    # same byte, and this byte before 的 is the most frequent pair.
     base = dict(BYTES)
     for token in ["猫".encode()[:2], "狫".encode()[:2], "的".encode()[:2], "的".encode()]:
         base[token] = len(base)
@@ -207,7 +207,7 @@ def test_default_start_ids() -> None:
     assert list(vocab_tools.learn_merges(BYTES, words).tokens.values()) == [151851]
     gpt2 = vocab_tools.learn_merges(BYTES, words, pattern="gpt2", special_tokens={"<x>": 256})
     assert list(gpt2.tokens.values()) == [257]
-    # If the default is taken, the first free id is used, and the output says so.
+    # If the default start is taken, ids start at the first free id, and a note says so.
     wide = {**BYTES, b"zz": 200_000}
     result = vocab_tools.learn_merges(wide, words)
     assert list(result.tokens.values()) == [200_001]
@@ -248,7 +248,7 @@ def test_qwen_as_a_base_needs_no_remark() -> None:
 
 
 def test_a_token_of_the_base_is_not_learned_again() -> None:
-    # Merging does not reach "xab", so "x" + "ab" is learned again.
+    # Merging does not reach "xab", so the pair "x" and "ab" is learned again.
     base = {**BYTES, b"xab": 256}
     sound = vocab_tools.learn_merges(base, {"xaby": 2, "zxab": 1, "qab": 9}, start_id=300)
     assert sound.tokens == {b"ab": 300, b"qab": 301, b"xaby": 302, b"zxab": 303}
@@ -334,8 +334,8 @@ def test_ctrl_c_and_errors_end_the_work() -> None:
 
 
 def test_a_word_that_is_left_out_takes_no_part() -> None:
-    # 猫 is three pieces in a base of bytes, so the word cannot become one token of whole
-    # characters: its "ab" is not learned for it either, and does not count for other words.
+    # 猫 is three pieces in a base of bytes, so the word cannot become one token of whole characters:
+    # the word is skipped, and its "ab" is neither learned nor counted.
     result = vocab_tools.learn_merges(BYTES, {"猫ab": 9}, start_id=300, whole_characters=True)
     assert result.tokens == {}
     words = {"猫ab": 9, "xy": 2, "ab": 1}

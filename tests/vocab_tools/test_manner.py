@@ -1,4 +1,4 @@
-"""Tests that both commands behave alike: statuses, errors, JSON, help."""
+"""Tests that both commands have the same conventions for statuses, errors, JSON and help."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_help_lists_sections_in_the_order_of_work(
 ) -> None:
     alone, asked = command(), command("--help")
     assert (alone.returncode, alone.stdout, alone.stderr) == (2, "", asked.stdout)
-    # After the options each heading is a group of commands; every command has one line of help.
+    # Each heading after the options is a group of commands; each command has one line of help.
     sections = re.split(r"\n\n(?=\S)", asked.stdout.split("Options:")[1])[1:]
     assert len(sections) >= 3
     for section in sections:

@@ -94,7 +94,7 @@ def test_rows_are_empty_where_text_becomes_unknown() -> None:
 
 
 def test_of_several_ids_the_one_counts_that_encoding_makes() -> None:
-    """A letter, and the token for its byte, to which the letter never encodes."""
+    """A letter maps to the token that it encodes to, and not to the token for its byte."""
     b = hf.Tokenizer.from_str(FILES["characters, Metaspace"]())
     found = vocab_tools.map_vocabularies("gpt2", b)
     gpt2, ids = bpe_engine.get_encoding("gpt2"), dict(found.equal.tolist())
@@ -116,7 +116,7 @@ def test_the_command(tmp_path: Path) -> None:
     page, text, plain = (Path(name).read_text(encoding="utf-8") for name in names)
     assert json.loads(plain) == found.to_plain()
     assert json.loads(CliRunner().invoke(cli, [*command[:3], "--json"]).stdout) == found.to_plain()
-    # Parts are shown as tokens, each in a separate element.
+    # The page shows the parts of a token as separate elements.
     assert "gpt2 in qwen2.5" in page
     assert '>·Solid</bdi><bdi class="chip">Gold</bdi><bdi class="chip">Mag</bdi>' in page
     assert "# gpt2 in qwen2.5" in text

@@ -15,7 +15,7 @@ from vocab_tools.notes import KINDS, Note, grouped
 
 
 def arabic_words(count: int) -> list[str]:
-    """Words that are tokens of qwen, and words that are not."""
+    """Returns words that are tokens of qwen, followed by words that are not."""
     texts = (token.decode(errors="ignore") for token in load_ranks(QWEN))
     known = [
         text for text in texts if len(text) > 2 and all("\u0621" <= c <= "\u064a" for c in text)
@@ -47,7 +47,7 @@ def test_words_that_do_not_become_tokens_are_never_cut(tmp_path: Path) -> None:
     assert set(words) <= set(re.findall(r"\w+", done.stderr[start:]))
     lines = done.stderr[start:].partition("\nwarning: ")[0].splitlines()
     assert max(map(len, lines)) <= 120
-    # Holds for a list of thousands, too.
+    # The same holds for a list of thousands of words.
     many = [f"q{first}{word}" for first in "abcdefghijklmnop" for word in words]
     path = listed(tmp_path, *(f"{word}\t3" for word in many))
     done = run("learn", QWEN, path, "-o", tmp_path / "e", "-q", "--max-merges", 1, "--force")

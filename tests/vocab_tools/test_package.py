@@ -1,4 +1,4 @@
-"""Tests the package as a whole: its examples, exports and imports."""
+"""Tests the examples, exports and imports of the package."""
 
 from __future__ import annotations
 

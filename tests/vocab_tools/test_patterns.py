@@ -1,4 +1,4 @@
-"""Tests patterns (names, near misses, regular expressions), and recognition of bases."""
+"""Tests patterns (names, near misses, regular expressions), and how bases are recognized."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_regular_expressions_have_their_own_option(tmp_path: Path) -> None:
     assert run("learn", QWEN, words, "-o", "-", "--pattern-regex", "(?s).+").returncode == 0
     both = run("learn", QWEN, words, "-o", "-", "--pattern-regex", ".+", "--pattern", "gpt2")
     assert both.returncode == 2 and "exclude each other" in both.stderr
-    # A regex need not contain special characters.
+    # A regular expression may consist of letters only.
     done = run("learn", QWEN, listed(tmp_path, "abcqzx\t1"), "-o", "-", "--pattern-regex", "abcqzx")
     assert done.returncode == 0 and done.stdout
 

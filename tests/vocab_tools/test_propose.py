@@ -1,4 +1,4 @@
-"""Tests proposals of words from a corpus, and extension in one step."""
+"""Tests proposing words from a corpus, and extending a vocabulary in one step."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
 
 
 def test_what_words_save_adds_up(corpus: Path) -> None:
-    """Savings add up to the number in the headline, which is also the end of the report's curve."""
+    """Savings add up to the total in the report's headline and at the end of its curve."""
     for new_ids in (3, 10, 40, 500):
         proposal = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(new_ids))
         assert sum(word.saved for word in proposal.words) == proposal.saved > 0
@@ -148,7 +148,7 @@ def test_rare_pieces_are_counted_when_memory_is_full(
 def test_paragraphs_that_are_lines_are_read_in_parts(
     pattern: str, parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every command reads in parts if the pattern is a published one."""
+    """Every command reads a text in parts if the pattern is a published pattern."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
@@ -177,7 +177,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
 
 
 def test_marks_without_a_script_fit_any(tmp_path: Path) -> None:
-    """An iteration mark and a variation selector fit letters of any script."""
+    """An iteration mark and a variation selector are accepted with letters of any script."""
     path = tmp_path / "text.txt"
     path.write_text("時々見る堂々 ❤\ufe0f\n" * 9, encoding="utf-8")
     found = propose_words(

@@ -1,4 +1,4 @@
-"""Tests reading text from files: blocks that change no piece, bounded memory, clear errors."""
+"""Tests reading text from files: cuts between blocks, bounded memory, clear errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def blocks(path: Path, text: str) -> list[str]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_a_cut_changes_no_piece(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cuts between blocks never change a piece of a published pattern."""
+    """Cuts between blocks never change the pieces of a published pattern."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     chooser = seeded("cuts", part)
     words = [
@@ -132,7 +132,7 @@ def test_parquet_of_long_texts_takes_little_memory(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows.parquet"
     texts = [f"{number}" + "x" * 500_000 for number in range(60)]
-    # Each page has one text, and is read as a whole.
+    # Each page holds one text; the reader reads whole pages.
     arrow.parquet.write_table(
         arrow.table({"text": texts}), path, use_dictionary=False, write_batch_size=1
     )
@@ -144,7 +144,7 @@ def test_parquet_of_long_texts_takes_little_memory(tmp_path: Path) -> None:
         assert block == texts[number : number + 1]
     _, python = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # The text has 30 MB.
+    # The texts have 30 MB in total.
     assert python + most < 8 << 20, (python, most)
 
 
@@ -210,7 +210,7 @@ def test_paragraphs_that_are_lines_come_in_bounded_blocks(language: str, tmp_pat
 
 
 def test_cuts_inside_lines_change_no_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every published pattern cuts text after a word."""
+    """Cuts inside a long line never change the pieces of a published pattern."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 16)
     monkeypatch.setattr(plain_text, "_MOST_UNCUT", 0)
     chooser = seeded("cuts inside lines")

@@ -1,4 +1,4 @@
-"""Tests reports: their contents, and their rendering in a real browser."""
+"""Tests the contents of reports, and how a real browser renders them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_page_is_self_contained(page: Path) -> None:
     sections = ("summary", "words", "corpus", "conflicts", "by-products")
     order = [text.index(f'<section id="{name}"') for name in sections]
     assert order == sorted(order)
-    # The conclusions come first, the inputs last.
+    # The conclusions come first, and the inputs last.
     assert text.index('<ul class="conclusions">') < order[0]
     assert f"bpe_engine {bpe_engine.__version__}" in text.rpartition("<footer>")[2]
     assert all(f'href="#{name}"' in text for name in ("summary", "conflicts", "words", "corpus"))
@@ -92,7 +92,7 @@ def test_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     cells = html.unescape(text)
     assert "\\'" not in cells and "\u00b7the" in cells and "\U0001f469\u200d\U0001f4bb" in cells
-    # A mark at the start of a piece has a base character.
+    # A combining mark at the start of a piece is shown on a dotted circle.
     assert '<bdi class="chip">\u25cc\u0e35' in text or '<bdi class="chip">\u25cc\u0e34' in text
     # Words that are cut are in the table, but not among the remarks.
     rows = re.findall(r'<section id="conflicts">(.*?)</section>', text, re.DOTALL)[0]
@@ -119,7 +119,7 @@ def test_missing_jinja2_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     write_report(tmp_path / "r.md", result)
 
 
-#: Inspects every cell, and records the result.
+#: Script that inspects every cell, and records the results.
 PROBE = """
 seen.narrow = [];
 const wordTable = document.querySelector("#words-table");
@@ -146,7 +146,7 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert seen["errors"] == [] and seen["narrow"] == []
     # The page does not scroll sideways.
     assert seen["overflow"] <= 0
-    # No single word fills the screen.
+    # No row for a single word fills the screen.
     assert seen["highest"] < 700
     assert seen["direction"] == "isolate"
 

@@ -52,7 +52,7 @@ def test_bad_lines_are_named(line: str, message: str, lenient: dict[str, int]) -
 def test_a_line_without_a_word(line: str, lenient: bool) -> None:
     with pytest.raises(WordListError, match="line 2: the word before the tab is missing"):
         read_words(["ok\t1", line], lenient=lenient)
-    # A tab before a valid line is stripped.
+    # A tab at the start of a valid line is stripped.
     assert read_words(["\tok\t5"], lenient=lenient) == {"ok": 5}
 
 
@@ -89,6 +89,6 @@ def test_whole_numbers_of_spreadsheets() -> None:
 def test_a_list_without_frequencies() -> None:
     assert read_words(["一只", "", " 猫 ", "一只"]) == {"一只": 2, " 猫": 1}
     assert read_words([" the", "cat"]) == {" the": 1, "cat": 1}
-    # Only the whole list shows that there are no frequencies.
+    # A list has no frequencies only if none of its lines has a tab.
     with pytest.raises(WordListError, match="line 2: no tab"):
         read_words(["一只\t200", "猫"])
