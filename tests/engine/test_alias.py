@@ -116,7 +116,7 @@ def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
 
 
 def test_install_after_tiktoken_was_used():
-    """`install` warns that earlier encodings can no longer be pickled; `uninstall` undoes this."""
+    """Existing tiktoken encodings cannot be pickled until `uninstall`, so `install` warns once."""
     run(
         """
         import pickle, sys, warnings
@@ -221,7 +221,8 @@ TAKEN = "Duplicate encoding name {} in tiktoken plugin tiktoken_ext.two"
     ids=["two of a name", "a name of the package", "no constructors", "an error"],
 )
 def test_broken_plugins(plugins, modules, message):
-    """Built-in encodings work; listing names, constructors and unknown names raise each time."""
+    """Built-in encodings still work. Listing names, reading constructors and requesting an unknown
+    encoding raise on every call."""
     run(
         f"""
         import bpe_engine

@@ -110,7 +110,7 @@ def test_encoding(name):
             # The signature of a native method cannot show an empty set.
             theirs = [(name, kind, () if d == set() else d) for name, kind, d in theirs]
         if name == "encode_to_numpy":
-            # None selects the default of the class, as in `encode`.
+            # None selects the class's default, as in `encode`.
             theirs = [
                 (name, kind, None if name.endswith("special") else d) for name, kind, d in theirs
             ]

@@ -346,7 +346,7 @@ def test_names_that_are_like_no_other(name):
 
 
 def test_special_tokens_may_share_an_id():
-    """o200k_harmony has such a pair; the shared id decodes to the first name."""
+    """Two names can share an id, as in o200k_harmony; the id decodes to the first name."""
     shared = make(special_tokens={"<|a|>": 300, "<|b|>": 300})
     assert shared.encode("<|b|><|a|>", allowed_special="all") == [300, 300]
     assert shared.decode([300]) == "<|a|>"

@@ -40,7 +40,7 @@ def test_ids_do_not_depend_on_caching(name: str) -> None:
 @pytest.mark.parametrize("size", [2**16, 2**17 + 1, 2**20, 2**23, 2**26])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_ids_do_not_depend_on_the_cache_size(name: str, size: int) -> None:
-    """Small caches evict and relocate all the time; large caches distribute pieces differently."""
+    """Small caches evict and relocate constantly; large caches distribute pieces differently."""
     both = pair(name)
     default = both.ours.cache_size
     expected = both.expected(TEXT)
@@ -107,8 +107,8 @@ def test_caches_can_change_while_others_encode(
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_many_words_on_several_threads(name: str) -> None:
-    """Caches see the same pieces in different contexts: each text shuffles the words, on two native
-    threads and then on four Python threads."""
+    """Caches see the same pieces in different contexts: shuffled words are encoded on two native
+    threads, and then on four Python threads."""
     both = pair(name)
     latin = ["".join(letters) for letters in itertools.product("bcdfgkmpxz", repeat=3)]
     cyrillic = ["".join(letters) for letters in itertools.product("бвгджзклмн", repeat=3)]

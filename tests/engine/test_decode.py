@@ -1,4 +1,4 @@
-"""Compares decoding with `bytes.decode`, down to the storage of the str."""
+"""Compares decoded text with `bytes.decode`, including the internal storage of the str."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seeds import seed_for
 
 import bpe_engine
 
-# The first and last sequences of each length in UTF-8, and invalid sequences.
+# The first and last code points of each UTF-8 length, and invalid sequences.
 BORDERS = "\0\x7f\x80\xff\u0100\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"
 WRONG = [b"\x80", b"\xbf", b"\xc0\x80", b"\xc1\xbf", b"\xc2", b"\xc2A", b"\xe0\x9f\xbf", b"\xe1\x80",
          b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xf0\x8f\xbf\xbf", b"\xf0\x90\x80", b"\xf4\x90\x80\x80",

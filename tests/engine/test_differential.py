@@ -23,7 +23,7 @@ disallowed_sets = st.one_of(
 
 
 def outcome(call):
-    """Returns the result of a call, or its ValueError."""
+    """Returns the result of a call, or the message of its ValueError."""
     try:
         return call()
     except ValueError as error:
@@ -143,5 +143,5 @@ def test_only_native_bpe(name, text):
     both = pair(name)
     text = normalized(name, text)
     if "\x1c" in text or "\x1f" in text or "\u017f" in text:
-        return  # The regex package classifies these differently.
+        return  # The regex package classifies these characters differently.
     assert both.ours._encode_only_native_bpe(text) == both.theirs._encode_only_native_bpe(text)

@@ -1,4 +1,4 @@
-"""Compares ids with tiktoken's on random bytes and text that are hard to merge."""
+"""Compares ids with tiktoken's on random bytes and on text that is hard to merge."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ void PyEval_RestoreThread(void *state) {
 }
 """
 
-# For each call, a thread calls it on a new encoding while forked children make the same call.
+# A thread makes each call on a new encoding while forked children make the same call.
 FORK_WHILE_SLOW = """
 import ctypes
 long, text, ids, segments = text * 15, text[:9000], ids[:999], [("<|endoftext|>", True)]

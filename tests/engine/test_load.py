@@ -107,7 +107,7 @@ def test_gzip(write):
     packed = gzip.compress(CL100K.read_bytes())
     path = write(packed, "cl100k.tiktoken.gz")
     assert load.load_tiktoken_bpe(path) == ranks("cl100k_base")
-    # The hash may be that of the file or of the unpacked contents.
+    # The expected hash can cover the compressed file or its contents.
     for expected in (CL100K_SHA256, hashlib.sha256(packed).hexdigest(), CL100K_SHA256.upper()):
         assert load_encoding(path, expected_hash=expected).encode("hi") == [6151]
     assert load_encoding(path).name == "cl100k"
@@ -176,7 +176,7 @@ def test_line_ends(write):
         assert load.load_tiktoken_bpe(write(contents)) == expected
 
 
-# ---- Files that come over the network ----
+# ---- Files from the network ----
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_unwritable_cache(network, monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(OSError):
         load.read_file_cached(url)
-    # The default directory was not requested: no error.
+    # The default directory was not requested, so failing to write there is not an error.
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
@@ -369,7 +369,7 @@ def test_errors_of_a_vocabulary_name_its_files(write):
     assert first not in str(error.value)
 
 
-# ---- Limits, and other files ----
+# ---- Limits, and files of other kinds ----
 
 LOADERS = [load.load_tiktoken_bpe, load_encoding]
 

@@ -1,4 +1,4 @@
-"""Tests long inputs that are hard for BPE: exact ids, and linear work."""
+"""Tests exact ids and linear work for long inputs that are hard for BPE."""
 
 from __future__ import annotations
 

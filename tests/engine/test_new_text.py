@@ -7,7 +7,7 @@ from oracles import ENCODINGS
 from pairs import Pair, pair
 from seeds import seeded
 
-# Enough letters for words that no vocabulary has as tokens.
+# Letters for words that no vocabulary has as tokens.
 ALPHABETS = {
     "latin": "etaoinshrdlucmfwypvbgkjqxz",
     "cyrillic": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэф",

@@ -98,7 +98,7 @@ def expected(encoding: Encoding) -> tuple[list[int], list[list[int]]]:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes(method):
-    """A child process encodes batches after its parent has, although a fork copies no threads."""
+    """A child process can encode batches after its parent did, although fork copies no threads."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     encodings = [get_encoding("o200k_base"), get_encoding("qwen")]
@@ -121,14 +121,14 @@ def test_other_threads_run_meanwhile(gpt2):
             time.sleep(0)
 
     def others_ran() -> bool:
-        """Returns True if the other thread ran between two statements of this thread."""
+        """Returns True if the other thread ran during a call in this thread."""
         before = turns
         gpt2.count(text)
         return turns > before
 
     thread = threading.Thread(target=take_turns)
     switch = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # Python never makes a thread yield.
+    sys.setswitchinterval(1000)  # Prevents Python from switching threads.
     try:
         thread.start()
         # On a busy machine, the other thread may not run during a given call.

@@ -24,7 +24,7 @@ def test_special_tokens_are_looked_for_after_normalizing():
 
 
 def test_every_character_as_python_normalizes_it():
-    """Compares the core's tables with Python's, for every character that both have."""
+    """Compares the core's NFC with Python's, for every character that is assigned in Python."""
     for start in range(0, 0x110000, 4096):
         characters = [
             chr(code)

@@ -14,7 +14,7 @@ from bpe_engine import StreamDecoder, StreamPool, StreamStop, Tokenizer, get_enc
 
 
 def first_stop(text: str, stops: list[str]) -> tuple[int, int] | None:
-    """Returns the first end of a stop string, and the length of the longest that ends there."""
+    """Returns where the first stop string ends, and the length of the longest that ends there."""
     for end in range(len(text) + 1):
         lengths = [len(stop) for stop in stops if text[:end].endswith(stop)]
         if lengths:

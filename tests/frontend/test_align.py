@@ -15,10 +15,10 @@ from bpe_engine import hf
 
 
 def defined(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Returns the groups by trying every byte: the tokens of both sides up to each cut."""
+    """Counts, by brute force, the tokens on each side before each common cut."""
 
     def tokens_before(spans: list[tuple[int, int]], at: int) -> int | None:
-        """Returns the number of tokens before a cut, and None if there is no cut at this byte."""
+        """Returns the number of tokens before a cut, or None if a token crosses this byte."""
         places = [place for place, (start, end) in enumerate(spans) if start < end]
         before = [place for place in places if spans[place][1] <= at]
         after = [place for place in places if spans[place][0] >= at]

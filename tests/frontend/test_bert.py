@@ -1,4 +1,4 @@
-"""Tests the preprocessing of BERT models on TF Hub against `tokenizers` and a plain loop."""
+"""Compares the preprocessing of TF Hub's BERT models with `tokenizers` and a plain loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_tokenize(vocab: Path, lowercase: bool) -> None:
 
 
 def packed_by_hand(segments: list[list[int]], length: int) -> tuple[list[int], list[int]]:
-    """Makes one row: ids in turn, until the row is full."""
+    """Packs one row: takes an id of each segment in turn, until the row is full."""
     kept: list[list[int]] = [[] for _ in segments]
     room = length - len(segments) - 1
     while room and any(len(some) < len(all) for some, all in zip(kept, segments)):

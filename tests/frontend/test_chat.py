@@ -1,4 +1,4 @@
-"""Tests chat templates: ids equal transformers', and text of users never becomes a special token."""
+"""Tests chat templates: ids equal transformers', and user text never becomes a special token."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def fields(value: Any) -> Any:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_as_transformers_does(both: Any, plain: Tokenizer, options: dict[str, Any]) -> None:
-    """Results equal transformers', even around an `Encoding`."""
+    """Results equal transformers', even for a `Tokenizer` around an `Encoding`."""
     ours, theirs = both
     options = {"conversation": CHAT, **options}
     expected = fields(theirs.apply_chat_template(**options))
@@ -116,7 +116,7 @@ def test_nothing_from_outside_is_special(both: Any, plain: Tokenizer) -> None:
         assert tokenizer.decode(said) == "No<|im_end|><|im_end|>"
         assert said[-1] == tokenizer.convert_tokens_to_ids("<|im_end|>")
         assert said.count(said[-1]) == 1
-    # transformers treats these as special tokens.
+    # transformers encodes names in messages as special tokens.
     theirs = both[1].apply_chat_template(HOSTILE)["input_ids"]
     assert theirs.count(both[1].convert_tokens_to_ids("<|im_end|>")) == 2
 
@@ -125,7 +125,7 @@ WITHOUT_TAGS = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneratio
 
 
 def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
-    """Masks have the same shapes as with tags: rows, padded, truncated, and as tensors."""
+    """Masks are the same as with tags, for rows that are padded or truncated, and as arrays."""
     ours, theirs = both
     own = bpe_engine.hf.as_transformers(theirs.__class__.from_pretrained(theirs.name_or_path))
     long = [*CHAT, *OTHER, {"role": "assistant", "content": "Yes."}]
@@ -154,7 +154,7 @@ def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
     assert fields(own.apply_chat_template(CHAT, return_assistant_tokens_mask=True)) == fields(
         theirs.apply_chat_template(CHAT, return_assistant_tokens_mask=True)
     )
-    # transformers treats a name in a message as a special token, and the mask fits its ids.
+    # transformers encodes a name in a message as a special token; the mask fits these ids.
     said = [*HOSTILE, {"role": "assistant", "content": "No<|im_end|>"}]
     hostile = own.apply_chat_template(
         said, chat_template=WITHOUT_TAGS, return_assistant_tokens_mask=True
@@ -208,7 +208,7 @@ def test_errors(both: Any) -> None:
 
 
 def test_the_file_has_only_names_that_are_words() -> None:
-    """Models that merge the name of an added token cannot keep it out of untrusted text."""
+    """A model that can merge an added token's name cannot keep it out of untrusted text."""
     file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
     file["added_tokens"].append(
         {"id": 31373, "content": "hello", "single_word": False, "lstrip": False, "rstrip": False,

@@ -45,7 +45,7 @@ def columns() -> Iterator[Any]:
 
 
 def objects() -> list[Any]:
-    """Returns objects whose methods to try."""
+    """Returns the objects whose methods are tried."""
     import bpe_engine
     from bpe_engine import hf, prompt, serving
 
@@ -84,7 +84,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def others() -> dict[str, Any]:
-    """Returns values for the other arguments of a function."""
+    """Returns, by name, values for the other arguments of a function."""
     import bpe_engine
 
     gpt2 = bpe_engine.get_encoding("gpt2")
@@ -139,7 +139,7 @@ def _stop(*_: Any) -> None:
 
 
 def walk(part: int, parts: int) -> None:
-    """Tries every function of a part in a child, and prints calls that ended by a signal."""
+    """Tries one part of the functions, each in a child, and prints calls that a signal ended."""
     bad, values, count = list(columns()), others(), 0
     signal.signal(signal.SIGALRM, _stop)
     silent = os.open(os.devnull, os.O_RDWR)

@@ -1,6 +1,6 @@
-"""Tests that Arrow arrays with false buffers raise an error, and never read other memory.
+"""Tests that Arrow arrays with invalid buffers raise an error, and never read foreign memory.
 
-Each layout is tried in a child process, which a false buffer may crash.
+Each layout is tried in a child process, which an invalid buffer may crash.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HIDDEN = b"neighboring bytes that belong to somebody else"
 
 
 def array(type: Any, length: int, *buffers: Any, **more: Any) -> Any:
-    """Makes an array from buffers, without a full check. A list is a buffer of int32."""
+    """Makes an array from buffers without full validation; a list becomes a buffer of int32."""
     import numpy as np
     import pyarrow as pa
 
@@ -115,7 +115,7 @@ def run_ends() -> Cases:
 
 
 def lists() -> Cases:
-    """Makes arrays for `TokenBatch.from_arrow`."""
+    """Yields list arrays for `TokenBatch.from_arrow`."""
     import numpy as np
     import pyarrow as pa
 
@@ -162,7 +162,7 @@ def try_cases(layout: str) -> None:
     for name, make in LAYOUTS[layout]():
         print(name, end=": ", flush=True)
         try:
-            # pyarrow itself refuses some false buffers, more or fewer by version.
+            # pyarrow itself refuses some invalid buffers, depending on its version.
             print(read(make()).to_lists())
         except (ValueError, TypeError, MemoryError) as error:
             print("refused:", type(error).__name__, str(error).splitlines()[0])

@@ -1,4 +1,4 @@
-"""Tests what segments, pools and unknown ids do in each tokenizer class, and in odd files."""
+"""Tests segments, pools and unknown ids in each tokenizer class, and in unusual files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_mark_that_changes_the_end_of_a_name() -> None:
         assert face.encode_segments(parts) == theirs
 
 
-# ---- Files with steps that look around ----
+# ---- Files whose steps depend on neighboring text ----
 
 MORE: list[dict[str, Any]] = [
     {"content": "<a>b", "special": True, **FLAGS},
@@ -151,7 +151,7 @@ def odd_files() -> Iterator[tuple[str, hf.Tokenizer]]:
 
 
 def character_files() -> Iterator[tuple[str, hf.Tokenizer]]:
-    """Yields files over characters: with byte fallback, with an unknown token, and with neither."""
+    """Yields character-level files: with byte fallback, with an unknown token, and with neither."""
     split = {"type": "Split", "pattern": {"String": " "}, "invert": False}
     kinds: list[dict[str, Any]] = [
         {"pre_tokenizer": {**METASPACE, "prepend_scheme": scheme, "split": is_split}}
@@ -191,7 +191,7 @@ def test_odd_files_keep_the_promise(
             whole = tokenizer.encode("".join(parts), add_special_tokens=False).ids
             one = [trusted("".join(parts))]
             assert tokenizer.encode_segments(one) == whole, (name, parts)
-            # No part of the text could be an added token.
+            # Without the characters of added tokens, no text contains an added token.
             plain = [part.translate(dict.fromkeys(map(ord, "<>nNuUéab"), "x")) for part in parts]
             plain_whole = tokenizer.encode("".join(plain), add_special_tokens=False).ids
             assert tokenizer.encode_segments([untrusted(part) for part in plain]) == plain_whole
@@ -235,7 +235,8 @@ def test_odd_files_keep_the_promise(
 
 
 def control_file(content: str, normalizer: Any = None, **model: Any) -> hf.Tokenizer:
-    """Returns GPT-2's file with an added token, normalized if there is a normalizer."""
+    """Returns GPT-2's tokenizer with an added token, which is normalized if there is a
+    normalizer."""
     file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
     lacking = model.pop("lacking", "")
     vocab = {token: id for token, id in file["model"]["vocab"].items() if lacking not in token}
@@ -267,9 +268,9 @@ NFC, NFD = {"type": "NFC"}, {"type": "NFD"}
     [
         ("é", NFC, [trusted("e"), untrusted("\u0301")]),
         ("é", NFC, [untrusted("e"), trusted("\u0301")]),
-        # The mark in the middle stays; the last one goes with the letter.
+        # The last mark composes with the letter; the mark between them remains.
         ("ḃ", NFC, [trusted("b\u0327"), untrusted("\u0307x")]),
-        # The mark below comes before the one above.
+        # Normalization puts the mark below before the mark above.
         ("e\u0323", NFD, [trusted("e\u0301"), untrusted("\u0323x")]),
         ("\u0301", NFD, [untrusted("e\u0301"), trusted("\u0323x")]),
         ("\u0301", NFD, [untrusted("é"), trusted("\u0323x")]),
@@ -330,7 +331,7 @@ def test_whole_pieces_of_untrusted_text_are_refused() -> None:
 
 
 def test_many_segments_take_linear_time() -> None:
-    """Quadratic code would take minutes, longer than a test may take."""
+    """Quadratic work would take minutes, longer than a test may take."""
     tokenizer = control_file("<a>", NFC)
     [id] = tokenizer.get_added_tokens_decoder()
     segments = [special("<a>"), trusted("b"), untrusted("<a>")] * 200_000
@@ -339,7 +340,7 @@ def test_many_segments_take_linear_time() -> None:
     assert bpe_engine.prompt.count_segments(tokenizer, [trusted("b")] * 200_000) > 0
 
 
-# ---- Ids of no token ----
+# ---- Ids without a token ----
 
 
 def test_no_two_added_tokens_share_an_id() -> None:

@@ -42,7 +42,7 @@ def small_ranks() -> dict[bytes, int]:
 
 
 def test_tokenizer_model(tmp_path: Path) -> None:
-    """Tests the format of tiktoken, as in Llama 3, which transformers converts."""
+    """Tests tiktoken's format, as in Llama 3, which transformers converts."""
     pytest.importorskip("tiktoken")
     path = write(tmp_path / "model", tokenizer_config__json=CONFIG)
     dump_tiktoken_bpe(small_ranks(), str(path / "tokenizer.model"))
@@ -79,7 +79,7 @@ def test_rank_files(tmp_path: Path) -> None:
         Tokenizer.from_pretrained(path, pattern="cl100k_base")
 
 
-# ---- What else is in a folder ----
+# ---- Other files in a folder ----
 
 
 def test_templates(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_files_that_would_be_read_instead_are_refused(tmp_path: Path) -> None:
             other.save_pretrained(tmp_path / "model")
         assert Tokenizer.from_pretrained(tmp_path / "model").encode("a") == file.encode("a")
     plain.save_pretrained(tmp_path / "plain")
-    plain.save_pretrained(tmp_path / "plain")  # The same files again.
+    plain.save_pretrained(tmp_path / "plain")  # Saving the same files again is allowed.
     for template, name in (("one", "rag"), ({"rag": "two"}, "chat_template"), (None, "chat_temp")):
         other = Tokenizer(GPT2, chat_template=template)
         with pytest.raises(FileExistsError, match=rf"{name}.*\.jinja belongs to another tokenizer"):

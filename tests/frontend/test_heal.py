@@ -1,4 +1,4 @@
-"""Tests `token_trie` and `heal` against brute force, on texts cut at every byte."""
+"""Tests `TokenTrie` and `heal` against brute force, on texts cut at every byte."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.prompt import special, untrusted
 
 KINDS = [name for name in CASES if not name.startswith("Tokenizer, ")]
-#: Kinds of files whose tokens have other bytes than the text, with the reason that `heal` gives.
-#: All other kinds are healed exactly.
+#: Kinds of files whose tokens do not spell the text, with the reason in `heal`'s error. All other
+#: kinds are healed exactly.
 REFUSED = {
     "lowercase": "normalizer: it changes text",
     "WordPiece": "heal: .* a WordPiece model",
@@ -34,7 +34,7 @@ REFUSED = {
     "Unigram, split": "heal: .* outside the vocabulary",
     "SentencePiece Unigram": "heal: .* outside the vocabulary",
 }
-#: Kind of a face, without its class.
+#: Names of the cases that `heal` accepts.
 HEALED = [name for name in KINDS if name.partition(", ")[2] not in REFUSED]
 #: Marks of several classes, composed and decomposed letters, syllables.
 MARKS = ["e\u0301", "\u00e9", "\u0323", "\u0301", "q\u0323\u0301", "\u1100", "\u1161", "\u11a8", "\uac00",
@@ -47,7 +47,7 @@ SPACES = ["\u2581", "\u2581", " ", "a", "\u2580", "\u2586", "\u20ac", "the", "\u
 
 
 def bits(mask: Any, count: int) -> list[int]:
-    """Returns the ids whose bit is set, by the definition of the layout."""
+    """Returns the ids whose bits are set, computed from the definition of the layout."""
     ids = np.arange(count)
     return np.flatnonzero(mask[ids // 32] >> (ids % 32) & 1).tolist()
 
@@ -234,7 +234,7 @@ def test_files_that_lose_bytes_are_refused(tmp_path: Path) -> None:
 
 
 def test_names_of_bytes_in_a_prompt_are_refused() -> None:
-    """If a file reads `<0x7E>` as the byte, the canonical ids would spell `~`."""
+    """Refuses `<0x7E>` if the file reads it as a byte: the canonical ids would spell `~`."""
     whole = without(
         FILES["characters, Metaspace"](), lambda file: file["model"].update(ignore_merges=True)
     )

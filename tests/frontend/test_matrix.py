@@ -41,7 +41,7 @@ from bpe_engine.prompt import Conversation, special, stable_prefix, trusted, unt
 from bpe_engine.qwen import QwenTokenizer
 from bpe_engine.read import byte_level
 
-#: Every special token is disallowed.
+#: Arguments that disallow every special token.
 NONE: dict[str, Any] = {"allowed_special": set(), "disallowed_special": "all"}
 
 
@@ -67,7 +67,7 @@ def test_ids_and_offsets(case: Case) -> None:
 
 
 def bytes_of(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    """Returns the bytes of a span of characters."""
+    """Converts a span of characters to a span of bytes."""
     return len(text[: span[0]].encode()), len(text[: span[1]].encode())
 
 
@@ -162,7 +162,7 @@ def test_chunks(case: Case) -> None:
             chunks = case.face.chunk(text, most, overlap)
             spans = case.face.chunk_spans(text, most, overlap)
             assert all(len(ids_of(case, chunk)) <= most for chunk in chunks)
-            # Whitespace may lack ids.
+            # Whitespace may have no ids.
             assert all(ids_of(case, text[a:b]) or not text[a:b].strip() for a, b, _ in spans)
             found = case.face.chunk_spans(text, most, overlap, ids=True)
             assert found == [(a, b, ids_of(case, text[a:b])) for a, b, _ in spans]
@@ -214,11 +214,11 @@ def test_decoding(case: Case) -> None:
 
 
 def test_decoding_of_any_ids(case: Case) -> None:
-    """Streams and offsets have the text of `decode`, even with bytes that are not UTF-8."""
+    """Streams and offsets give the text of `decode`, even for bytes that are not UTF-8."""
     rng = seeded("matrix any ids")
     table = bpe_engine.TokenTable(case.face)
     known = table.ids("ordinary") + table.ids("special")
-    # Bytes outside ASCII, on their own and at an end of a token.
+    # Short tokens that contain bytes outside ASCII.
     broken = [id for id in known if len(table[id]) < 4 and not table[id].isascii()]
     for _ in range(rounds(150)):
         ids = [
@@ -240,7 +240,7 @@ def test_decoding_of_any_ids(case: Case) -> None:
 
 @pytest.mark.parametrize("name", ["characters, Prepend", "characters, Metaspace"])
 def test_bytes_of_any_ids(name: str) -> None:
-    """No byte is lost, even if text shows U+FFFD."""
+    """No byte is lost, even where the text shows U+FFFD."""
     case = file_case(FILES[name](), same)
     rng = seeded(f"matrix bytes {name}")
     space = 0x20
@@ -352,7 +352,7 @@ def small_file(**parts: Any) -> str:
 
 
 def test_places_are_those_of_the_given_text() -> None:
-    """Offsets of `tokenizers` omit marks that a normalizer composes, and trimmed whitespace."""
+    """Offsets include composed marks and trimmed whitespace, which `tokenizers`' offsets omit."""
     level = {**LEVEL, "add_prefix_space": False, "trim_offsets": True}
     parts = {"pre_tokenizer": level, "post_processor": level}
     composing = hf.Tokenizer.from_str(small_file(normalizer={"type": "NFC"}, **parts))
@@ -441,7 +441,7 @@ def test_every_class_has_every_ability() -> None:
             theirs, ours = (inspect.getattr_static(owner, name, None) for owner in (Face, one))
             assert ours is not None, (one, name)
             if callable(theirs) and theirs is not ours:
-                # A class's own method takes the arguments of the common method.
+                # A class's override accepts all arguments of the common method.
                 common, own = (inspect.signature(it).parameters for it in (theirs, ours))
                 assert set(common) <= set(own), (one, name)
 

@@ -1,4 +1,4 @@
-"""Tests folders of encoders and text models, BERT to CLIP, against the classes of transformers."""
+"""Compares folders of encoders and text models, BERT to CLIP, with transformers' classes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def byte_merges(first: list[str]) -> dict[str, Any]:
 
 
 def letter_merges(first: list[str]) -> dict[str, Any]:
-    """Returns a small BPE vocabulary over characters, after special tokens."""
+    """Returns a small character-level BPE vocabulary that begins with these special tokens."""
     made = []
     for word in WORDS[:8]:
         marked = f"▁{word}"
@@ -194,7 +194,7 @@ def test_real_files(
 
 @pytest.mark.parametrize("name", ["T5Tokenizer", "PreTrainedTokenizerFast"])
 def test_scores_decide_between_equal_sums(tmp_path: Path, name: str) -> None:
-    """`tokenizers` rounds scores when it reads a file; the classes that take the vocabulary do not."""
+    """`tokenizers` rounds scores in a file; classes that take the vocabulary keep exact scores."""
     path = real(tmp_path, "t5-small", {"tokenizer_class": name})
     theirs = theirs_of(path, name)
     rng = seeded("equal sums")
@@ -244,7 +244,7 @@ def test_what_the_class_takes_where_no_file_says(tmp_path: Path, name: str) -> N
     ],
 )
 def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
-    """The model's class in ``config.json`` is used for old folders without a tokenizer class."""
+    """The model type in ``config.json`` selects the class if an old folder names none."""
     getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
     config = {"model_max_length": 20}
     path = write(
@@ -259,7 +259,7 @@ def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
     "name", ["BertTokenizer", "T5Tokenizer", "XLNetTokenizer", "PreTrainedTokenizerFast"]
 )
 def test_truncation_and_padding_of_the_file(tmp_path: Path, name: str) -> None:
-    """Files of sentence-transformers truncate and pad to 128."""
+    """Files can set truncation and padding, as sentence-transformers files do."""
     made = name if name in MADE else "BertTokenizer"
     getattr(transformers, made)(**MADE[made]()).save_pretrained(tmp_path / "model")
     file = hf.Tokenizer.from_file(tmp_path / "model" / "tokenizer.json")
@@ -357,7 +357,7 @@ def test_from_wordpiece(tmp_path: Path, lowercase: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["mistral", "phi3", "modernbert", "granite"])
 def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
-    """AutoTokenizer reads these files itself, whatever class is named."""
+    """AutoTokenizer reads these files without the class that they name."""
     transformers.LlamaTokenizer(**MADE["LlamaTokenizer"]()).save_pretrained(tmp_path / "model")
     config = {"tokenizer_class": "LlamaTokenizerFast"}
     path = write(
@@ -396,7 +396,7 @@ def test_classes_that_do_more_than_the_files_say(tmp_path: Path, name: str, why:
 
 @pytest.mark.parametrize("kind", ["roformer", "m2m_100", "siglip"])
 def test_refused_classes_of_models(tmp_path: Path, kind: str) -> None:
-    """The type of the model determines the class if the folder names none."""
+    """The model type determines the class if the folder names none."""
     transformers.BertTokenizer(vocab=words(BERT)).save_pretrained(tmp_path / "model")
     path = write(tmp_path / "model", tokenizer_config__json={}, config__json={"model_type": kind})
     with pytest.raises(ValueError, match="which a Tokenizer does not; use transformers"):
@@ -422,7 +422,7 @@ def test_models_of_sentencepiece_that_a_class_renumbers(
     assert hf.Tokenizer.from_sentencepiece(path / file).encode("the token").ids
 
 
-# ---- Models of files ----
+# ---- Models from files ----
 
 
 def test_models_of_paths(tmp_path: Path) -> None:
@@ -442,7 +442,7 @@ def test_models_of_paths(tmp_path: Path) -> None:
         hf.WordPiece(str(tmp_path / "missing.txt"))
 
 
-# ---- Calls of programs ----
+# ---- Calls by programs ----
 
 
 @pytest.mark.parametrize(("file", "name", "config"), REAL[:2] + REAL[-2:])

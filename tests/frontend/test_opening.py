@@ -1,4 +1,4 @@
-"""Tests `open_tokenizer`: every kind of file becomes an `Encoding`."""
+"""Tests that `open_tokenizer` opens every kind of file as an `Encoding`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
     assert type(ours) is bpe_engine.Encoding
     assert type(ours.hf) is hf.Tokenizer and type(ours.transformers) is bpe_engine.Tokenizer
     assert ours.hf.fingerprint == ours.transformers.backend.fingerprint
-    # Programs check this attribute.
+    # Programs search for this word in the name of the type.
     assert "tokenizers" in str(type(ours.hf))
     has_ranks = FILES[name][1]
     if has_ranks:
@@ -91,7 +91,7 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
         assert ours.encode(text, allowed_special="all") == expected
         assert ours.hf.encode(text, add_special_tokens=False).ids == expected
         assert ours.hf.encoding.encode(text, allowed_special="all") == expected
-        # Even with special tokens as text, added tokens that are not special are found.
+        # Added tokens that are not special are found even if special tokens are encoded as text.
         theirs.encode_special_tokens = True
         ordinary = theirs.encode(text, add_special_tokens=False).ids
         theirs.encode_special_tokens = False
@@ -143,7 +143,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         "vocab.json",
     ]
     assert recognize(folder).name == open_tokenizer(folder).name == "mine"
-    # The contents decide, not the name.
+    # The contents determine the format, not the name.
     (tmp_path / "other").write_text(json.dumps(contents), encoding="utf-8")
     assert open_tokenizer(tmp_path / "other").encode("hello") == [259]
 
@@ -195,7 +195,7 @@ def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    """UnicodeDecodeError is a ValueError, but its constructor takes more than a text."""
+    """UnicodeDecodeError is a ValueError, but cannot be made from a message alone."""
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b'{"model": "\xff"}')
     for read in (bpe_engine.hf.Tokenizer.from_file, bpe_engine.open_tokenizer):

@@ -1,4 +1,4 @@
-"""Compares packing with its rules, written in plain Python."""
+"""Compares packing with a plain Python version of its rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ batches = st.integers(1, 4).flatmap(
 
 
 def round_robin(sizes: list[int], budget: int) -> list[int]:
-    """Gives one id to each segment in turn."""
+    """Returns how many ids of each segment are kept, taking one from each segment in turn."""
     kept = [0] * len(sizes)
     while sum(kept) < budget and kept != sizes:
         for place, size in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""Tests that `QwenTokenizer` behaves like the class of Qwen-7B, line by line."""
+"""Tests that `QwenTokenizer` behaves like Qwen-7B's own tokenizer class."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def theirs() -> tiktoken.Encoding:
 
 @pytest.fixture(scope="module")
 def extra(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of `vocab-tools learn` for the worked example."""
+    """Returns the file that `vocab-tools learn` writes for the worked example."""
     folder = tmp_path_factory.mktemp("extra")
     (folder / "words.txt").write_text(WORDS, encoding="utf-8")
     base, file = ROOT / "data" / "qwen.tiktoken", folder / "extra.tiktoken"
@@ -213,7 +213,7 @@ def test_invalid_extra_files(tmp_path: Path) -> None:
         file.write_text(contents)
         with pytest.raises(ValueError, match=message):
             QwenTokenizer(extra_vocab_file=file)
-    # The same new id twice.
+    # A new id that occurs twice.
     file.write_text("5LiA5Y+q54yr 151851\n5Y+q54yr 151851\n")
     with pytest.raises(ValueError, match="line 2: the id 151851 .* is taken"):
         QwenTokenizer(extra_vocab_file=file)

@@ -266,7 +266,7 @@ def test_arrow_shares_memory() -> None:
 
 
 def test_row_splits_are_read_only() -> None:
-    """pyarrow reads memory at the offsets: false offsets crashed it or gave other memory."""
+    """pyarrow trusts the offsets: invalid offsets once crashed it or exposed other memory."""
     own = np.array([0, 2, 3])
     batch = TokenBatch([1, 2, 3], own)
     own[1] = 2**40
@@ -363,7 +363,7 @@ def test_decoding_damaged_batches() -> None:
 
 
 def test_missing_packages_are_named() -> None:
-    """Runs in a process without these packages."""
+    """Without pyarrow, errors say what to install, and Arrow columns are read as iterables."""
     program = """
 import sys
 sys.modules["pyarrow"] = None

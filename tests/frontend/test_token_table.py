@@ -1,4 +1,4 @@
-"""Tests token tables: the bytes and the kind of every id, as in decoding."""
+"""Tests that token tables give the kind of every id, and its bytes as in decoding."""
 
 from __future__ import annotations
 

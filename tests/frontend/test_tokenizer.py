@@ -146,7 +146,7 @@ def test_added_tokens(tokenizer: Tokenizer) -> None:
     assert tokenizer.add_tokens(["<one>", AddedToken("<two>", normalized=False), "<one>"]) == 2
     ids = tokenizer.encode("<one> <two>")
     assert ids == [size, 220, size + 1]
-    # These are not special tokens.
+    # The added tokens are not special.
     assert tokenizer.decode(ids, skip_special_tokens=True) == "<one> <two>"
     assert tokenizer.get_added_vocab() == {END: 50256, "<one>": size, "<two>": size + 1}
     tokenizer.add_tokens("<one>", special_tokens=True)
@@ -157,7 +157,7 @@ def test_what_an_encoding_cannot_add() -> None:
     tokenizer = Tokenizer(GPT2)
     with pytest.raises(ValueError, match="lstrip"):
         tokenizer.add_tokens(AddedToken("<x>", lstrip=True))
-    # An existing token cannot get the flag either, which would be dropped silently.
+    # Nor can an existing token get the flag, which would be ignored silently.
     with pytest.raises(ValueError, match="rstrip"):
         Tokenizer(GPT2, mask_token=AddedToken(END, rstrip=True))
     with pytest.raises(ValueError, match="a token of the vocabulary already"):
@@ -189,7 +189,7 @@ def test_tensors() -> None:
     assert rows.input_ids.tolist() == [[64, 50256], [65, 269]]
     assert rows.input_ids.dtype == rows.attention_mask.dtype == np.int64
     assert rows.offset_mapping.shape == (2, 2, 2)
-    rows.input_ids[0, 0] = 1  # The list belongs to the caller.
+    rows.input_ids[0, 0] = 1  # The array belongs to the caller.
     assert PLAIN("a", return_tensors="np").input_ids.shape == (1, 1)
     assert PLAIN([], padding=True, return_tensors="np").input_ids.shape == (0, 0)
     ragged = PLAIN(["a", "b c"], return_tensors="np").input_ids
@@ -199,7 +199,7 @@ def test_tensors() -> None:
 
 
 def test_torch_and_tensorflow() -> None:
-    """Uses the packages that are installed; for the others, the error names the package."""
+    """Tests the packages that are installed; without a package, the error names it."""
     for kind, module in (("pt", "torch"), ("tf", "tensorflow")):
         try:
             __import__(module)
@@ -339,7 +339,7 @@ def test_errors_of_decoding(tokenizer: Tokenizer) -> None:
 
 
 def test_without_numpy() -> None:
-    """Lists work without a package."""
+    """Lists need no package; without numpy, arrays raise an error that names the extra."""
     program = """
 import sys
 sys.modules["numpy"] = None

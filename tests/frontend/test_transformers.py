@@ -1,5 +1,4 @@
-"""Compares `Tokenizer` and `as_transformers` with transformers' fast tokenizers: the same folder, calls
-and results."""
+"""Compares `Tokenizer` and `as_transformers` with transformers' fast tokenizers."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ import bpe_engine
 transformers = pytest.importorskip("transformers")
 np = pytest.importorskip("numpy")
 
-# Each file, with the special tokens of a configuration.
+# Each file, with the settings in its configuration.
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<|pad|>"},
     "roberta-base": {
@@ -41,7 +40,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def folder(tmp_path: Path, name: str) -> Path:
-    """A folder with a real tokenizer file and a configuration."""
+    """Returns a folder with a real tokenizer file and a configuration."""
     path = tmp_path / name
     path.mkdir(exist_ok=True)
     shutil.copy(tokenizer_path(name), path / "tokenizer.json")
@@ -70,24 +69,24 @@ def load(path: Path, face: str) -> tuple[Any, Any]:
 
 @pytest.fixture(params=PAIRS, ids=", ".join, scope="module")
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Our tokenizer and theirs, which stay unchanged."""
+    """Returns our tokenizer and theirs, which tests must not change."""
     name, face = request.param
     return load(folder(tmp_path_factory.mktemp("both"), name), face)
 
 
 @pytest.fixture(params=itertools.product(["gpt2", "roberta-base"], FACES), ids=", ".join)
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
-    """Our tokenizer and theirs, which tests may change."""
+    """Returns our tokenizer and theirs, which tests may change."""
     name, face = request.param
     return load(folder(tmp_path, name), face)
 
 
 def plain(value: Any) -> Any:
-    """Comparable fields of a result."""
+    """Converts a result to values that can be compared."""
     if isinstance(value, np.ndarray):
         if value.dtype == object:
             return [plain(row) for row in value]
-        # For a row without ids, their array is not of integers.
+        # For a row without ids, transformers' array does not hold integers.
         return str(value.dtype) if value.size else "", value.shape, value.tolist()
     if isinstance(value, tuple):
         return tuple(plain(item) for item in value)
@@ -97,14 +96,14 @@ def plain(value: Any) -> Any:
 
 
 def outcome(call: Any) -> Any:
-    """The fields of a result in their order, or the kind of error."""
+    """Returns the fields of a result in order, or the kind of error."""
     try:
         result = call()
     except Exception as error:
         # `tokenizers` has no kind of error for inconsistent arguments.
         return type(error).__name__ if type(error) is not Exception else "ValueError"
     except BaseException as error:
-        assert type(error).__name__ == "PanicException"  # Strides are too long.
+        assert type(error).__name__ == "PanicException"  # The stride is too long.
         return "ValueError"
     return [(name, plain(value)) for name, value in result.items()]
 
@@ -115,7 +114,7 @@ def compare(ours: Any, theirs: Any, *args: Any, **kwargs: Any) -> None:
     assert mine == right, (args, kwargs)
 
 
-# Short, long, empty; with names of special tokens.
+# Short, long and empty texts, and a text with names of special tokens.
 SOME = [TEXTS[2], TEXTS[4], "", TEXTS[10], "a b c d e f g h i j k l m n o p"]
 
 PADDINGS: list[dict[str, Any]] = [
@@ -172,7 +171,7 @@ def check_matrix(ours: Any, theirs: Any, step: int) -> None:
 
 @pytest.mark.parametrize("both", CALLED, ids=", ".join, indirect=True)
 def test_matrix_of_options(both: tuple[Any, Any]) -> None:
-    # A step without a common factor with the number of choices pairs every two choices.
+    # A step coprime to the numbers of choices covers every pair of choices.
     check_matrix(*both, step=few([5, 1])[-1])
 
 

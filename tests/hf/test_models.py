@@ -478,7 +478,7 @@ TEKKEN: dict[str, Any] = {
 def test_malformed_tekken_files(
     tmp_path: Path, place: tuple[Any, ...], value: Any, problem: str
 ) -> None:
-    """`place` is the path of keys to a field, or empty for the whole file."""
+    """`place` holds the keys that lead to a field; it is empty for the whole file."""
     whole = holder = json.loads(json.dumps(TEKKEN))
     for key in place[:-1]:
         holder = holder[key]
@@ -491,7 +491,7 @@ def test_malformed_tekken_files(
 
 
 def test_ranks_order_the_vocabulary_of_tekken(tmp_path: Path) -> None:
-    """The first `default_vocab_size` tokens by rank are read."""
+    """The vocabulary is the first `default_vocab_size` tokens in rank order."""
     found = []
     more = [*TEKKEN["vocab"], {"rank": 2, "token_bytes": "Yw=="}]
     for vocab in (more, more[::-1]):
@@ -501,7 +501,7 @@ def test_ranks_order_the_vocabulary_of_tekken(tmp_path: Path) -> None:
     assert found == [[1, 2, 2, 1]] * 2
 
 
-# ---- Models of the package `tokenizers` ----
+# ---- Models from the package `tokenizers` ----
 
 
 def test_reprs_and_numbers_below_zero() -> None:

@@ -303,7 +303,7 @@ def test_real_files(name):
 
 
 def test_a_run_of_bytes_is_cut_between_characters() -> None:
-    """Bytes of unknown characters are cut between characters, though `tokenizers` joins spans."""
+    """Bytes of unknown characters are cut between characters; `tokenizers` gives them one span."""
     pieces = [("<unk>", 0.0), *((f"<0x{byte:02X}>", 0.0) for byte in range(256)), ("▁", -3.0)]
     tokenizer = hf.Tokenizer(hf.Unigram([*pieces, ("a", -2.0)], 0, True))
     text = "日本語" * 50 + " a " + "éü" * 30

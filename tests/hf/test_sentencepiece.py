@@ -241,7 +241,7 @@ def test_random_rules() -> None:
 
 @pytest.mark.parametrize("new", ["é", "a", "ab", "", "a b"])
 def test_a_rule_for_spaces(new: str) -> None:
-    """A rule for spaces does not replace the mark that is put before a text."""
+    """A rule for spaces does not replace the dummy prefix."""
     rows = [("<unk>", 0.0, 2), ("▁", 0.0, 1), ("a", -1.0, 1), ("é", -1.5, 1), ("▁a", -0.5, 1)]
     for flags in range(8):
         names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
@@ -452,7 +452,7 @@ def test_parts_that_cannot_be_set() -> None:
 
 @pytest.mark.parametrize("name", ["tokenizer.model.v3", "instruct.model.v7m1", "spm.model"])
 def test_names_of_files(tmp_path: Path, name: str) -> None:
-    """Opens file names of mistral-common and of Mistral's folders."""
+    """Opens files by the names used in mistral-common and in Mistral's folders."""
     path = tmp_path / name
     path.write_bytes(model_bytes("bpe llama"))
     expected = processor(model_bytes("bpe llama")).encode("the token")

@@ -31,7 +31,7 @@ def text_of(counts: dict[str, int]) -> str:
 
 
 def both(model: str, **fields: Any) -> tuple[Any, Any]:
-    """Returns empty tokenizers of both packages that cut at whitespace."""
+    """Returns an empty tokenizer of each package, which splits on whitespace."""
     made = []
     for package in (hf, tokenizers):
         models = getattr(package, "models", package)
@@ -64,7 +64,7 @@ def random_words(random: Any, letters: str, most: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("part", range(rounds(32)))
 def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
-    # Small counts make ties.
+    # Small counts cause ties.
     for number in range(rounds(40)):
         random = seeded("bpe", part, number)
         letters = random.choice(["ab", "abc", "aé日😀", "abcdefgh", "a</w>", "##ab"])
@@ -395,7 +395,7 @@ def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) ->
         ([5], "not the int 5"),
         ([None], "not None"),
         ([b"ab"], "not the bytes b'ab'"),
-        # Rows of a data set: their keys are not the text.
+        # A data set's rows are dicts, not texts.
         ([{"text": "ab"}], "not the dict {'text': 'ab'}"),
         ({"ab": 2}, "not be the dict {'ab': 2}"),
     ]:

@@ -86,7 +86,7 @@ ONE_TEXT = [
 
 
 def outcome_of(tokenizer, *given, **options):
-    """Returns the fields of a call as lists and the first row's tokens, or its error."""
+    """Returns the fields of a call as lists and the first row's tokens, or the error's message."""
     try:
         made = tokenizer(*given, **options)
     except Exception as error:

@@ -83,7 +83,7 @@ def test_awaited_calls_give_the_same(both):
     pairs = list(zip(texts, reversed(texts)))
 
     def without_offsets(encodings: list[Any]) -> list[Any]:
-        # Offsets from their async methods are in bytes, though documented in characters.
+        # `tokenizers`' async methods return offsets in bytes, but document characters.
         return [{**fields(each), "offsets": None} for each in encodings]
 
     async def awaited(tokenizer: Any) -> tuple[list[Any], list[Any]]:

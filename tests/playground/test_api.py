@@ -47,7 +47,7 @@ def test_ids_and_pieces_equal_encode(name: str, special: bool) -> None:
 
 
 def test_surrogates_are_joined_or_replaced() -> None:
-    """A browser counts in UTF-16, and may send halves of a character."""
+    """A browser counts in UTF-16, and may send lone surrogates."""
     text = "a\ud83d\ude80 \ud83d b"
     column = Api().call("tokens", request(text, "gpt2"))["columns"]["gpt2"]
     assert column["ids"] == bpe_engine.get_encoding("gpt2").encode("a\U0001f680 \ufffd b")

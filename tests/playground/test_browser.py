@@ -1,4 +1,4 @@
-"""Tests the playground's page in Chromium: what it draws for the views in its address."""
+"""Tests what the playground's page draws in Chromium for the view in its address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bpe_engine.playground.server import Server
 TEXT = "Hello  wörld, 根本不是 שלום 👩‍🚀 e\u0301.\n\n\treturn 1234567 <|endoftext|>"
 HOSTILE = "</textarea></script><script>window.hacked = 1</script><img src=x onerror='hacked = 1'>&lt;b&gt;"
 
-#: Draws the page of a view or of an address; returns its elements as HTML.
+#: Draws the page for a view or an address; returns the page's elements as HTML.
 Draw = Callable[..., str]
 
 pytestmark = needs_chromium

@@ -61,7 +61,7 @@ def test_the_page_needs_nothing_from_outside(server: Server) -> None:
     text = page.decode()
     assert server.secret not in text and "@nonce@" not in text
     assert text.count(f'nonce="{nonce}"') == text.count("<style") + text.count("<script nonce")
-    # The page has neither addresses nor ways to turn text into elements.
+    # The page contains no URLs, and no calls that turn text into elements.
     assert not re.search(
         r"https?://|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", text
     )
@@ -138,7 +138,7 @@ def test_requests_without_the_secret_are_refused(server: Server, method: str) ->
     ids=str,
 )
 def test_other_hosts_and_origins(server: Server, method: str, headers: dict[str, str]) -> None:
-    """Requests from a page of another origin, or for another name that resolves to this machine."""
+    """Refuses requests from another origin, or for another name that resolves to this machine."""
     filled = {name: value.format(port=server.server_port) for name, value in headers.items()}
     path = f"/{server.secret}/" + ("api/steps" if method == "POST" else "")
     assert ask(server, path, method, **filled)[0] == 403

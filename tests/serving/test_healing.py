@@ -1,4 +1,4 @@
-"""Tests the logits processor of transformers. Without torch, an array replaces a tensor."""
+"""Tests the logits processor for transformers. Without torch, arrays replace tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Tensor(np.ndarray):
 
 
 def tensor(values: Any) -> Any:
-    """Returns a tensor of torch, or an array with the necessary methods."""
+    """Returns a torch tensor, or an array with the necessary methods."""
     try:
         import torch
     except ImportError:
@@ -49,7 +49,7 @@ def test_rows_heal_on_their_own():
     left.advance(266)
     found = permitted(processor(tensor(half), scores))
     assert found == [set(left.allowed_ids().tolist()), set(range(50304))]
-    # Beams: two rows of each prompt.
+    # Beams: two rows per prompt.
     beams = np.array([[*start[0], 995], [*start[0], 266], [*start[1], 995], [*start[1], 220]])
     rows = permitted(processor(tensor(beams), tensor(np.zeros((4, 50304), np.float32))))
     assert rows[1] == found[0] and all(len(rows[row]) == 50304 for row in (0, 2, 3))
@@ -86,7 +86,7 @@ def test_wrong_scores(shape: tuple[int, ...]):
 
 
 def test_rows_that_go_on_and_rows_that_change_places():
-    """The state that each row keeps covers all of the row's ids."""
+    """The state of each row covers all of its ids, even if beams move between rows."""
     prompts = [GPT2.heal("say hello wor"), GPT2.heal("say hello 'straw")]
     processor = HealingLogitsProcessor(prompts, prompt_length=2)
     rng, rows, scores = seeded("rows"), [[]] * 6, tensor(np.zeros((6, 50257), np.float32))

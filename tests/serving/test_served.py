@@ -1,4 +1,4 @@
-"""Tests tokenizers for servers: chat templates rendered to segments, copies, and the same ids."""
+"""Tests tokenizers for servers: chat templates rendered to segments, copies, and ids."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_tokens_added_to_a_copy_count_there(pair: tuple[Any, Any]) -> None:
 
 
 def test_a_token_that_becomes_special_in_a_copy(pair: tuple[Any, Any]) -> None:
-    """The number of tokens stays the same, but the text of a template changes."""
+    """The number of tokens does not change, but the text of a template does."""
     ours, _ = pair
     other = copy.deepcopy(ours)
     template = "user{{ messages[0].content }}hello"
@@ -161,7 +161,7 @@ TEXTS = ["hello world", "  hello\n", "é 日本語 👩‍👩‍👧", "<|end|>
 
 @pytest.mark.parametrize("lacking", ["", "~"])
 def test_byte_fallback_in_a_byte_level_file(tmp_path: Any, lacking: str) -> None:
-    """A class may set the flag, as Llama's does for DeepSeek."""
+    """A class can set the flag, as Llama's class does for DeepSeek."""
     name = write_folder(tmp_path / "model")
     load = transformers.AutoTokenizer.from_pretrained
     pair = load(name), load(name)

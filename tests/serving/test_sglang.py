@@ -1,4 +1,4 @@
-"""Tests the plug-in for SGLang, with a stand-in that records hooks and the real package."""
+"""Tests the SGLang plug-in with a stand-in that records hooks, and with the real package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the plug-in for vLLM with a stand-in that records the calls, and with the real package."""
+"""Tests the vLLM plug-in with a stand-in that records calls, and with the real package."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_entry_points() -> None:
 
 
 def test_the_entry_point_loads_nothing() -> None:
-    """A vLLM process without the mode loads two small modules."""
+    """A vLLM process without our mode loads only two small modules."""
     code = (
         "import sys, bpe_engine.serving.vllm, bpe_engine.serving.sglang\n"
         "print([name for name in ('transformers', 'tokenizers', 'vllm', 'sglang', 'jinja2',"
@@ -147,11 +147,11 @@ def test_requests_may_ask_for_the_tokens_around(server: SimpleNamespace, tmp_pat
     _, prompt = renderer.render_messages(HELLO, ChatParams())
     done = renderer._tokenize_singleton_prompt(prompt, params)
     assert done == wanted and done["prompt_token_ids"][0] == done["prompt_token_ids"][1]
-    # vLLM encodes prompts that it changes to lower case.
+    # vLLM encodes the prompts that it converts to lower case.
     lower = SimpleNamespace(add_special_tokens=False, do_lower_case=True)
     again = renderer._tokenize_singleton_prompt({**prompt, "prompt": "HELLO"}, lower)
     assert tokenizer.decode(again["prompt_token_ids"]) == "HELLO"
-    # Prompts of ids from the client stay unchanged.
+    # Prompts that a client sends as ids do not change.
     given = {"prompt_token_ids": [1, 2]}
     assert renderer._tokenize_singleton_prompt(given, params) == given
 
@@ -231,7 +231,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_interface_as_recorded(real: Any) -> None:
-    """Names and arguments that the plug-in uses."""
+    """vLLM has the names and arguments that the plug-in uses."""
     from vllm.renderers.base import BaseRenderer
     from vllm.renderers.hf import HfRenderer as TheirRenderer
     from vllm.renderers.params import ChatParams as TheirParams
