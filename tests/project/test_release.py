@@ -31,10 +31,10 @@ def script(name: str) -> ModuleType:
 
 
 def test_one_version() -> None:
-    found = {
-        *re.findall(r'^version = "(.*)"$', PROJECT, re.MULTILINE),
-        *re.findall(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE),
-    }
+    names = "Cargo.toml CITATION.cff release/conda/recipe.yaml release/pyodide/meta.yaml".split()
+    texts = [PROJECT, *((ROOT / name).read_text(encoding="utf-8") for name in names)]
+    version = re.compile(r'^ *version(?: =|:) "?(\d[\d.]*)"?$', re.MULTILINE)
+    found = {version.findall(text)[0] for text in texts}
     assert found == {bpe_engine.__version__}
 
 
