@@ -195,7 +195,7 @@ def test_a_finalizer_may_read_the_encoding_that_is_being_read():
 
 
 def test_a_long_added_token_of_one_letter():
-    # Building a DFA of its name would take quadratic time: hours.
+    # A DFA for the name would take quadratic time to build: hours.
     content = "x" * 1_000_000
     ours = hf.Tokenizer.from_str(made().to_str())
     ours.add_tokens([content])
