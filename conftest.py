@@ -1,7 +1,7 @@
 """Makes `python -m pytest` test the installed package.
 
-Python puts the directory it is started in first on the path, and the sources there have no
-native module unless one was built in place (`maturin develop`, `pip install -e .`).
+Python puts its start directory first on the path, and the sources there have a native module only
+if it was built in place (`maturin develop`, `pip install -e .`).
 """
 
 import os
@@ -16,15 +16,15 @@ _BUILT_IN_PLACE = [*_ROOT.glob("bpe_engine/_core*.so"), *_ROOT.glob("bpe_engine/
 
 if not _BUILT_IN_PLACE:
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _ROOT.resolve()]
-    # Last, for `benchmarks`, which is not installed.
+    # The root comes last on the path, for `benchmarks`, which is not installed.
     sys.path.append(str(_ROOT))
 
 
 def pytest_collection_finish() -> None:
-    """So that the Pythons that tests start do not find the sources either.
+    """Changes the directory, so that child processes of tests also import the installed package.
 
-    Not before the files are collected, whose names may be relative to the folder pytest was
-    started in, and never in the process that starts others for `-n`.
+    Runs after the collection of test files, whose names may be relative to the start directory of
+    pytest, and only in a process that collects tests, unlike the controller of `-n`.
     """
     if not _BUILT_IN_PLACE:
         os.chdir(_ROOT / "tests")
@@ -32,12 +32,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Runs the whole suite on two processes, where pytest-xdist is installed.
+    """Runs the whole suite in two processes if pytest-xdist is installed.
 
-    Chosen files, a debugger and a given `-n` turn this off. Each process takes half of the tests in
-    their order, since tests of one file share slow set-up, and then takes over tests of the other.
+    Named files, a debugger or an explicit `-n` disable this. Each process takes half of the tests
+    in order, because tests of one file share slow setup, and then takes tests from the other half.
     """
-    if hasattr(config, "workerinput"):  # one of those processes, which starts no others
+    if hasattr(config, "workerinput"):  # This process is one of the two workers.
         return
     whole = config.args_source == pytest.Config.ArgsSource.TESTPATHS
     alone = config.option.usepdb or config.option.collectonly

@@ -1,6 +1,6 @@
-"""The manual as a site: `make docs` builds it from docs/*.md and the docstrings.
+"""Configures Sphinx: `make docs` builds the manual from docs/*.md and the docstrings.
 
-Nothing in it comes from another server, so that it can be read offline.
+The site loads nothing from other servers, so it can be read offline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 ROOT = Path(__file__).resolve().parent.parent
 if not [*ROOT.glob("bpe_engine/_core*.so"), *ROOT.glob("bpe_engine/_core*.pyd")]:
-    # The installed package is documented: the sources here have no native module.
+    # Documents the installed package, because the sources here have no native module.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
 
 import bpe_engine  # noqa: E402
@@ -40,9 +40,9 @@ project_copyright = "the authors of bpe_engine"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 
-# `![...](...){.class}`.
+# Allows attributes of pictures: `![...](...){.class}`.
 myst_enable_extensions = ["attrs_inline"]
-# Anchors for headings, so that pages can link to them.
+# Gives headings anchors, so that pages can link to them.
 myst_heading_anchors = 3
 # A `pycon` block is highlighted as Python, a `console` block as a shell session.
 highlight_language = "text"
@@ -56,17 +56,17 @@ autodoc_default_options = {
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
-# One argument a line where a signature is longer than this.
+# A longer signature is shown with one argument per line.
 maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
 
-# Otherwise the words before a colon in the docstring of an attribute are its type.
+# By default, Napoleon takes the words before a colon in an attribute's docstring for a type.
 GoogleDocstring._parse_attribute_docstring = lambda self: self._consume_to_end()
 
-# Show methods without their classes in the contents at the side of a page.
+# Show methods without class names in a page's sidebar.
 toc_object_entries_show_parents = "hide"
 
-# The button copies what was typed: without prompts and output.
+# The copy button copies only the input, without prompts and output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -79,7 +79,7 @@ html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 
-# Search words, by the page that readers should find first. `index` is the page to begin with.
+# Search words by the page that they should find first. `index` is the start page.
 SEARCH_WORDS = {
     "index": ("install", "pip install", "Windows", "macOS", "wheels"),
     "recipes/count": ("count tokens", "billing", "price", "cost", "OpenAI chat"),
@@ -107,13 +107,13 @@ SEARCH_WORDS = {
     "security": ("security",),
 }
 
-# Every reference in a docstring must lead somewhere, except to types of other projects, whose
+# Every reference in a docstring must resolve, except to types of other projects, whose
 # documentation is on other servers.
 nitpicky = True
 nitpick_ignore_regex = [("py:class", r".*"), ("py:exc", r"jinja2\..*")]
 
-# Autodoc shows what a module has, and some names are imported only when they are asked for. Functions
-# come before the classes of their results, and errors last.
+# Imports all public names, because autodoc shows a module's attributes and some names are lazy.
+# Functions come before the classes of their results, and errors last.
 _reference = [
     path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")
 ]
@@ -124,8 +124,8 @@ for _name in re.findall(r"^\.\. automodule:: ([\w.]+)$", "".join(_reference), re
 
 
 def check_pages(app, exception) -> None:
-    """The site must work offline: scripts, styles, fonts and pictures are its own. No sentence of
-    an attribute is torn into a type and the rest."""
+    """Checks that the site works offline: scripts, styles, fonts and pictures are local. Also
+    checks that no attribute's sentence was split into a type and a description."""
     loads = re.compile(
         r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"https?:[^>]*>|@import[^;]*https?:"
     )
@@ -139,7 +139,8 @@ def check_pages(app, exception) -> None:
 
 
 def overview(module) -> str:
-    """Returns a table of the public names of a module, each with its first sentence."""
+    """Returns a table of the public names of a module, with the first sentence of each
+    docstring."""
     rows = []
     for name in module.__all__:
         value = getattr(module, name)
@@ -156,7 +157,7 @@ def overview(module) -> str:
 
 
 def add_overviews(app, name, source) -> None:
-    """Puts the overview of a module before its documentation."""
+    """Inserts the overview of a module before the module's documentation."""
     if name.startswith("reference/"):
         source[0] = re.sub(
             r"^\.\. automodule:: ([\w.]+)$",
@@ -173,14 +174,14 @@ def add_findings(app, name, source) -> None:
 
 
 def plain_signature(app, what, name, obj, options, signature, returns):
-    """Leaves modules and factories out of the signatures of dataclasses."""
+    """Removes module names and default factories from the signatures of dataclasses."""
     if not dataclasses.is_dataclass(obj) or signature is None:
         return None
     return re.sub(r"~(?:\w+\.)+", "", signature.replace("<factory>", "...")), returns
 
 
 def describe(app, pagename, templatename, context, doctree) -> None:
-    """Describes a page by its first paragraph, for search engines and links."""
+    """Adds a page's first paragraph as its description for search engines and link previews."""
     first = next(iter(doctree.findall(nodes.paragraph)), None) if doctree else None
     if first is not None:
         text = escape(" ".join(first.astext().split())[:200], quote=True)
@@ -193,7 +194,7 @@ def describe(app, pagename, templatename, context, doctree) -> None:
 
 
 def name_tokenizer(app, doctree) -> None:
-    """Makes `Tokenizer` in signatures of `bpe_engine` the class with the interface of transformers."""
+    """Links `Tokenizer` in signatures of `bpe_engine` to the class with transformers' interface."""
     for node in doctree.findall(addnodes.pending_xref):
         if node["reftarget"] == "Tokenizer" and node.get("py:module") in (
             "bpe_engine",
@@ -203,14 +204,14 @@ def name_tokenizer(app, doctree) -> None:
 
 
 def add_search_words(app, doctree) -> None:
-    """Puts the words of a page that readers search for into the index."""
+    """Adds a page's search words to the index."""
     words = SEARCH_WORDS.get(app.env.docname, ())
     entries = [("single", word, "", "main", None) for word in words]
     doctree[0].insert(1, addnodes.index(entries=entries))
 
 
 def check_search_index(app, exception) -> None:
-    """Sphinx forgets the entries of pages that it does not write again."""
+    """Checks the search words: Sphinx drops the entries of pages that it does not rewrite."""
     index = Path(app.outdir, "searchindex.js")
     if exception or not index.exists():
         return

@@ -1,12 +1,12 @@
-"""Makes the pictures of the README and the manual from the real thing: `make pictures`.
+"""Makes the pictures of the README and the manual from real output: `make pictures`.
 
     python docs/pictures.py [NAME ...]
 
-Writes to docs/_static: `show.svg`, output of `bpe-engine show`; `speed-light.svg` and
+Writes to docs/_static: `show.svg`, the output of `bpe-engine show`; `speed-light.svg` and
 `speed-dark.svg`, rows of docs/benchmarks.csv; `report.png` and `report-dark.png`, a report of
-`vocab-tools compare`; `map.png` and `map-dark.png`, one of `vocab-tools map`; `notebook.png`, a notebook;
-`playground.png`, `prompts.png` and the same in dark, views of `bpe-engine playground`. All but the first two
-need Chromium and Pillow, and the notebook nbconvert and ipykernel.
+`vocab-tools compare`; `map.png` and `map-dark.png`, a report of `vocab-tools map`; `notebook.png`,
+a notebook; `playground.png`, `prompts.png` and their dark variants, views of `bpe-engine
+playground`. The PNG files need Chromium and Pillow, and the notebook nbconvert and ipykernel.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ SHOWN = "It isn't magic: 根本不是, Straßenbahn, 한국어!<|endoftext|>"
 
 CHIPS = "It isn't magic: 根本不是, Straßenbahn, नमस्ते, 🦜.<|endoftext|>"
 
-#: The rows of the chart, by their corpus in docs/benchmarks.csv.
+#: The titles of the chart's rows, by corpus in docs/benchmarks.csv.
 TEXTS = {"en": "English", "code": "Code", "multi": "Many languages", "zh": "Chinese"}
 
-#: Bars of the engines, the background, letters, and quiet letters.
+#: Colors of the engines' bars, the background, text, and secondary text.
 LIGHT = (("#2a6fdb", "#7f8a99", "#9aa4b2", "#b9c1cc", "#d3d8df"), "#ffffff", "#1f2430", "#5d6675")
 DARK = (("#6ea8ff", "#8f99a8", "#7d8796", "#5f6877", "#474f5c"), "#0d1117", "#e6e9ef", "#9aa4b2")
 
@@ -78,13 +78,13 @@ def show() -> None:
     drawn = console.export_svg(
         title="bpe-engine show", theme=THEME, code_format=TERMINAL, unique_id="show"
     )
-    # rich gives wide characters the length of narrow ones: the viewer knows better.
+    # rich gives wide characters the length of narrow characters; the viewer measures correctly.
     drawn = re.sub(r' textLength="[\d.]+"(?=[^>]*>[^<]*[\u1100-\uffdc])', "", drawn)
     (OUT / "show.svg").write_text(drawn, encoding="utf-8")
 
 
 def speed() -> None:
-    """Draws the throughput of each engine on text that it has not seen, for light and dark pages."""
+    """Draws the throughput of each engine on unseen text, for light and dark pages."""
     with open(ROOT / "docs" / "benchmarks.csv", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["encoding"] == "o200k_base"]
     engines = [
@@ -142,7 +142,7 @@ def chart(
 
 
 def report() -> None:
-    """Takes a picture of the top of a report that compares four encodings."""
+    """Takes a screenshot of the top of a report that compares four encodings."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.html"
         texts = [ROOT / "benchmarks" / "cases" / "texts" / name for name in ("multi.txt", "zh.txt")]
@@ -157,7 +157,7 @@ def report() -> None:
 
 
 def vocabulary_map() -> None:
-    """Takes a picture of the top of a report on a map of two encodings."""
+    """Takes a screenshot of the top of a report that maps one encoding to another."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "map.html"
         names = ["qwen", "o200k_base", "--report", str(path)]
@@ -166,7 +166,7 @@ def vocabulary_map() -> None:
             screenshot(path.as_uri(), OUT / f"{name}.png", 1000, 1100, dark)
 
 
-#: Views of the playground, as its address has them, with the height of the window.
+#: Views of the playground, as encoded in its address, and the height of the window.
 VIEWS = {
     "playground": (
         {"shown": "both", "text": "Tokenization isn't obvious: naïve, 根本不是, שלום, 👩‍🚀.\n"
@@ -178,7 +178,7 @@ VIEWS = {
 
 
 def playground() -> None:
-    """Takes pictures of two views of the playground, light and dark."""
+    """Takes screenshots of two views of the playground, light and dark."""
     from bpe_engine.playground.api import Api
     from bpe_engine.playground.server import Server
 
@@ -192,14 +192,14 @@ def playground() -> None:
 
 
 def _link(view: dict[str, str]) -> str:
-    """Returns a view of the playground as its address keeps it."""
+    """Returns a view of the playground as the fragment of its address."""
     packer = zlib.compressobj(wbits=-15)
     packed = packer.compress(json.dumps(view).encode()) + packer.flush()
     return "1." + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def notebook() -> None:
-    """Runs a notebook with the chips of a text and a comparison, and takes a picture of it."""
+    """Runs a notebook that shows a text as chips and a comparison, and takes a screenshot."""
     cells = [
         f'import bpe_engine\n\nenc = bpe_engine.get_encoding("gpt2")\nenc.show({CHIPS!r}, allowed_special="all")',
         "from vocab_tools import compare_tokenizers\n\n"
@@ -224,7 +224,7 @@ def notebook() -> None:
 
 
 def screenshot(address: str, picture: Path, width: int, height: int, dark: bool = False) -> None:
-    """Takes a picture of a page at this size of the window, in 64 colors, which take a third."""
+    """Takes a screenshot of a page in a window of this size, in 64 colors: a third of the bytes."""
     from PIL import Image, ImageOps
 
     browser = shutil.which("chromium") or shutil.which("google-chrome")
@@ -241,7 +241,7 @@ def screenshot(address: str, picture: Path, width: int, height: int, dark: bool 
 
 
 def run(command: list[str]) -> str:
-    """Runs a command and returns its output."""
+    """Runs a command, and returns its output."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[1:]])}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:

@@ -1,6 +1,6 @@
-"""Builds the package with maturin; refuses a Rust toolchain that is too old, and says what to do.
+"""Builds the package with maturin; rejects a Rust toolchain that is too old, and names a remedy.
 
-Old versions of cargo stop at the edition of the sources without naming the version they need.
+Old versions of cargo fail on the edition of the sources, without naming the required version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """Returns maturin's requirements, plus a package that fetches a toolchain if needed."""
+    """Returns maturin's requirements, which include a package that fetches a missing toolchain."""
     check_toolchain()
     return maturin.get_requires_for_build_wheel(config_settings)
 

@@ -2,9 +2,9 @@
 
     python release/check.py [--roots FOLDER] [--suite] [--release] [FILE ...]
 
-Without `--roots` only reads the files. With `--roots`, pip installs each wheel into each root with
-a fitting Python, and release/smoke.py runs in the root; the newest root builds the sdist. `--suite`
-also runs the test suite there.
+Without `--roots`, only reads the files. With `--roots`, pip installs each wheel into each root with
+a matching Python, and release/smoke.py runs in the root; a root with Debian's Rust builds the
+sdist. `--suite` also runs the test suite in the roots.
 `release/roots.sh FOLDER` makes the roots; both need root's rights, for chroot.
 """
 
@@ -28,7 +28,7 @@ LICENSES = {"LICENSE", "data/LICENSE-openai", "data/LICENSE-qwen"}
 
 
 def main() -> None:
-    """Ends with an AssertionError, or with the status of the first command that fails."""
+    """Runs all checks; ends with an AssertionError, or the status of the first failed command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--roots", type=Path, help="a folder that release/roots.sh has filled")
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def check_file(path: Path, release: bool) -> None:
-    """Checks the metadata of a file; also the tag, licenses and size of a wheel."""
+    """Checks the metadata of a file, and also the tag, licenses and size of a wheel."""
     metadata = read_metadata(path)
     description = metadata.get_payload()
     assert isinstance(description, str)
@@ -63,7 +63,7 @@ def check_file(path: Path, release: bool) -> None:
     if "manylinux" in tag or "musllinux" in tag:
         shown = run([sys.executable, "-m", "auditwheel", "show", path], quiet=True)
         found = re.search(r'following platform\s+tag:\s+"([^"]+)"', shown)
-        # Linkers name musl as its loader does; auditwheel uses another name.
+        # Linkers and musl's loader use one name for musl; auditwheel uses a different name.
         is_musl = "musllinux" in tag and re.findall(r'"(\S+)": ', shown) == ["libc.so"]
         assert is_musl or (found and found[1] in tag.split(".")), f"{path.name}: {shown}"
     print(path.name, flush=True)
@@ -71,7 +71,7 @@ def check_file(path: Path, release: bool) -> None:
 
 
 def read_metadata(path: Path) -> Message:
-    """Returns METADATA of a wheel or PKG-INFO of an sdist."""
+    """Returns the METADATA of a wheel, or the PKG-INFO of an sdist."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             name = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
@@ -83,7 +83,7 @@ def read_metadata(path: Path) -> Message:
 
 
 def print_sizes(path: Path) -> None:
-    """Prints the size of a wheel in bytes, by part."""
+    """Prints the packed and unpacked size of each part of a wheel."""
     sizes: dict[str, list[int]] = {}
     with zipfile.ZipFile(path) as wheel:
         for entry in wheel.infolist():
@@ -96,9 +96,9 @@ def print_sizes(path: Path) -> None:
 
 
 def check_root(root: Path, files: list[Path], options: argparse.Namespace) -> None:
-    """Installs the file that fits a clean root's Python, and tests the installation.
+    """Installs the file that matches a clean root's Python, and tests the installation.
 
-    The sdist fits a root with Debian's Rust, the wheel any other.
+    The sdist matches a root with Debian's Rust, a wheel any other root.
     """
     version = run([*within(root), "python3", "-c", VERSION], quiet=True).strip()
     machine = run([*within(root), "uname", "-m"], quiet=True).strip()
@@ -118,7 +118,7 @@ VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
 
 
 def within(root: Path) -> list[str]:
-    """Returns the prefix of a command to run in a root, with separate /proc and terminals."""
+    """Returns a command prefix that runs a command in a root, with separate /proc and terminals."""
     terminals = 'mount -t devpts devpts /dev/pts && exec "$@"'
     own = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", f"--root={root.resolve()}"]
     return [*own, "sh", "-c", terminals, "sh"]
@@ -127,7 +127,7 @@ def within(root: Path) -> list[str]:
 def try_in_root(root: Path, folder: Path, path: Path, suite: bool) -> None:
     """Installs `path` into an environment below `folder`, which is inside the root.
 
-    With `suite` runs the tests: of the last commit, or of the sdist.
+    With `suite`, runs the tests of the last commit, or of the sdist.
     """
     shutil.copy(path, folder)
     if path.suffix == ".whl":
@@ -155,7 +155,7 @@ def try_in_root(root: Path, folder: Path, path: Path, suite: bool) -> None:
 
 
 def run(command: list[str | Path], quiet: bool = False) -> str:
-    """Runs a command; returns its output if `quiet`. Exits with the command's status on failure."""
+    """Runs a command, and returns its output if `quiet`. On failure, exits with its status."""
     done = subprocess.run([str(word) for word in command], text=True, capture_output=quiet)
     if done.returncode:
         print(done.stdout or "", done.stderr or "", file=sys.stderr)

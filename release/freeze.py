@@ -3,9 +3,9 @@
     python release/freeze.py record before.json --shared FOLDER
     python release/freeze.py compare before.json after.json
 
-A record has a digest for each file and ability over documents drawn from the shared corpora, so
-that a refactoring without losses changes no line. `compare` prints different lines, and exits with
-status 1 if a digest differs.
+A record has a digest for each file and ability, over documents drawn from the shared corpora, so a
+refactoring that preserves behavior changes no line. `compare` prints the lines that differ, and
+exits with status 1 if a digest differs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ODD = [
 
 
 def texts(shared: Path) -> list[str]:
-    """Returns documents of 20 to 4,000 characters of each corpus, and odd texts."""
+    """Returns documents of 20 to 4,000 characters from each corpus, and unusual texts."""
     rng = random.Random(24)
     found = list(ODD)
     for path in sorted((shared / "corpora").glob("*.txt")):
@@ -44,7 +44,7 @@ def texts(shared: Path) -> list[str]:
 
 
 def digest(results: Iterator[Any]) -> str:
-    """Hashes results; an exception counts by its type."""
+    """Hashes results; an exception contributes its type."""
     hashed = hashlib.sha256()
     for result in results:
         hashed.update(repr(result).encode("utf-8", "surrogatepass"))
@@ -64,7 +64,7 @@ def plain(encoding: Any) -> Any:
 
 
 def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
-    """Returns the functions that every class supports, called with explicit arguments, by name."""
+    """Returns functions by name that call the abilities of every class with explicit arguments."""
     from bpe_engine.prompt import special, trusted, untrusted
 
     names = sorted(tokenizer.special_tokens_set)[:2]
@@ -119,7 +119,7 @@ def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
 
 
 def fields(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
-    """Returns the functions that only files of Hugging Face support."""
+    """Returns functions by name that only a Hugging Face file supports."""
 
     def encoding(text: str, pair: str | None = None) -> Any:
         found = tokenizer.encode(text, pair)
@@ -198,7 +198,7 @@ def renderings(shared: Path) -> Iterator[tuple[str, str]]:
 
 
 def public_names() -> Iterator[tuple[str, str]]:
-    """Yields the names in public modules and in their public classes, each with its signature."""
+    """Yields the names in public modules and their public classes, with signatures."""
     modules = []
     for package in ("bpe_engine", "vocab_tools"):
         modules.append(package)

@@ -2,9 +2,9 @@
 
     python smoke.py REPOSITORY
 
-`REPOSITORY` has the README, and release/ids.json: hard texts, and for each encoding the SHA-256 of
-the list of [tiktoken's ids with every special token allowed, ids with none]. Apart from the
-package, only the standard library is needed.
+`REPOSITORY` contains the README and release/ids.json: hard texts, and for each encoding the SHA-256
+of the list of [tiktoken's ids with every special token allowed, ids with none]. The script needs
+only the package and the standard library.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import bpe_engine
 
 
 def main() -> None:
-    """Ends with a traceback at the first difference."""
+    """Runs all tests; ends with a traceback at the first difference."""
     repository = Path(sys.argv[1])
     assert repository.resolve() not in Path(bpe_engine.__file__).resolve().parents
     texts = compare(repository / "release/ids.json")
@@ -49,7 +49,7 @@ def compare(path: Path) -> int:
 
 
 def quick_start(readme: Path) -> int:
-    """Runs the Python examples of the README in one session, and returns their number."""
+    """Runs the README's Python examples in one session, and returns the number of examples."""
     blocks = re.findall(r"^```pycon\n(.*?)^```$", readme.read_text(encoding="utf-8"), re.M | re.S)
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", None, 0)
     failed, tried = doctest.DocTestRunner().run(test)
@@ -73,7 +73,8 @@ def commands(repository: Path) -> None:
 
 
 def import_time() -> float:
-    """Returns the milliseconds of `import bpe_engine` in a new process, the best of nine."""
+    """Returns the milliseconds that `import bpe_engine` takes in a new process: the best of
+    nine."""
     times = []
     for name in ["bpe_engine", "sys"] * 9:
         began = time.perf_counter()

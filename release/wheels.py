@@ -1,4 +1,4 @@
-"""Builds an sdist of the last commit, and from that sdist wheels for this system.
+"""Builds an sdist of the last commit, and wheels for this system from that sdist.
 
     python release/wheels.py [--python VERSION ...] [--out dist]
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    """Builds for the Pythons of the command line."""
+    """Builds the sdist, and wheels for the Pythons named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", nargs="*", default=[], help="such as 3.12 or 3.14t")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
@@ -34,7 +34,7 @@ def main() -> None:
     shutil.rmtree(source, ignore_errors=True)
     with tarfile.open(sdist) as archive:
         archive.extractall(source)
-    # Files of an sdist have fixed times, so cargo would reuse the build of another sdist.
+    # Files in an sdist have fixed times, so cargo would reuse the build of a different sdist.
     for path in source.rglob("*"):
         os.utime(path)
     if options.python:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def build_sdist(folder: Path, out: Path) -> Path:
-    """Builds the sdist of the last commit, with links in the README that work outside a clone."""
+    """Builds the sdist of the last commit; links in its README also work outside a clone."""
     clone = folder / "clone"
     clone.mkdir()
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True)
@@ -72,7 +72,7 @@ def with_home(text: str, home: str) -> str:
 
 def build_wheels(source: Path, out: Path, pythons: list[str]) -> None:
     """Builds a wheel of `source` for each Python."""
-    # Shared by the Pythons, so that only the bindings are built again.
+    # All Pythons share the target folder, so cargo rebuilds only the bindings.
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target" / "wheels")}
     names = [f"python{version}" for version in pythons]
     run(
@@ -83,7 +83,7 @@ def build_wheels(source: Path, out: Path, pythons: list[str]) -> None:
 
 
 def run(*command: str | Path, environment: dict[str, str] | None = None) -> None:
-    """Runs a command of this Python's environment, or exits with its status."""
+    """Runs a command of this Python's environment; on failure, exits with its status."""
     scripts = os.path.dirname(sys.executable)
     environment = {**(environment or os.environ)}
     environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"

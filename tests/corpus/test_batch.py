@@ -1,4 +1,4 @@
-"""Tests `tokenize_batch`: from Arrow to Arrow, for tables of other packages."""
+"""Tests `tokenize_batch`, which maps Arrow tables of other packages to Arrow tables."""
 
 from __future__ import annotations
 

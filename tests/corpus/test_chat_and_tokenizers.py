@@ -1,4 +1,4 @@
-"""Tests corpora of messages with masks, of segments, and with tokenizer files."""
+"""Tests corpora of messages with masks, corpora of segments, and corpora with tokenizer files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ WITH_TOOLS = (
 
 
 def chat_ids(tmp_path: Path, rows: list[Any], **options: Any) -> tuple[list[int], list[int], Any]:
-    """Returns the ids and the mask of a corpus of messages, and its report."""
+    """Returns the ids, the mask and the report of a corpus of messages."""
     source = options.pop("source", None) or write_rows(tmp_path / "in.jsonl", rows)
     out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
     given = {"content": "messages", "field": "messages", "format": "arrow", **options}
@@ -133,7 +133,7 @@ def test_what_belongs_to_a_conversation_is_rendered(tmp_path: Path) -> None:
     wanted = expected(tools=TOOLS, date="today", thinking=True)
     ids, _, report = chat_ids(tmp_path, [row, {**row, "tools": json.dumps(TOOLS)}], **options)
     assert ids == [*wanted, *wanted] and report.notes == []
-    # Rows without tools, with null, and with an empty string.
+    # Rows without `tools`, with null, and with an empty string.
     rows = [
         {"messages": messages},
         {"messages": messages, "tools": None},
@@ -141,7 +141,7 @@ def test_what_belongs_to_a_conversation_is_rendered(tmp_path: Path) -> None:
     ]
     ids, _, _ = chat_ids(tmp_path, rows, **options)
     assert ids == expected(date="today") * 3
-    # The structs of a column have the members of all rows.
+    # A struct in a column has the members of all rows.
     other = [
         {"type": "function", "function": {"name": "sub", "parameters": {"b": {"type": "integer"}}}}
     ]
@@ -197,7 +197,7 @@ INNER = "--template-field thinking={path}.thinking gives 'thinking' to the templ
 def test_fields_that_belong_to_a_conversation_are_noted(
     tmp_path: Path, others: dict[str, Any], advice: str | None
 ) -> None:
-    """The fields are in JSON lines or Parquet, next to the messages in a row or an object."""
+    """A note names fields next to the messages, in JSON lines and Parquet, in rows and objects."""
     pytest.importorskip("jinja2")
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -419,7 +419,7 @@ def test_objects_that_are_not_what_they_must_be(tmp_path: Path) -> None:
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """Writes a byte-level tokenizer with special, ordinary and whitespace tokens."""
+    """Writes a byte-level tokenizer with special, ordinary and whitespace added tokens."""
     letters = [text_of(bytes([byte])) for byte in range(256)]
     added = [("<eos>", True), ("<think>", False), ("   ", False)]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
@@ -463,7 +463,7 @@ def test_added_tokens_in_text(tmp_path: Path) -> None:
         run_plan(plan)
         assert verify_corpus(plan).problems == []
         found = read_datatrove(out / "parts" / "00000", 2)
-        # Whitespace becomes a token, and names become their bytes.
+        # Whitespace becomes the added token, and names of other tokens become bytes.
         assert found[0] == [*load_engine(str(path)).encode("a").ids, 258, *found[0][2:-1], 256]
         assert len(found[0]) == 2 + len("<think><eos>") + 1
         assert found[2] == [256]
@@ -477,7 +477,7 @@ def test_added_tokens_in_text(tmp_path: Path) -> None:
 
 
 def test_a_model_that_makes_control_tokens(tmp_path: Path) -> None:
-    """Names in documents are text, even if the model turns their letters into tokens."""
+    """Names in documents are text, even if the model itself merges their letters into the token."""
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
     tokenizer = bpe_engine.open_tokenizer(path)

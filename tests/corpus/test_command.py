@@ -1,4 +1,4 @@
-"""Tests `bpe-engine corpus`: steps, report, errors and exit statuses."""
+"""Tests the steps, report, errors and exit statuses of `bpe-engine corpus`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
     assert found["documents"] == 3 and found["controls"]["<|endoftext|>"][0] == 1
     assert f"{found['tokens']:,}" in shown
     assert "3 documents became" in shown and "the corpus is complete" in shown
-    # Lengths, rows and the tokens of the first document come from the token files.
+    # The report shows lengths, rows and the first document's tokens, read from the token files.
     for part in ("% of the documents", "Rows for training", "A sample"):
         assert part in shown
     look = look_at(read_plan(out))

@@ -1,7 +1,7 @@
-"""Tests damaged Arrow and Parquet files, and damaged columns: they raise an error, never a signal.
+"""Tests that damaged Arrow and Parquet files and columns raise errors, and never crash the process.
 
-Cases run in child processes, which print each case first, so that the last line names a case that
-crashes. ``make fuzz`` tries `FUZZ_CASES` of each kind.
+Cases run in child processes. A child prints the number of each case before the case runs, so the
+last line names the case that crashed. ``make fuzz`` tries `FUZZ_CASES` cases of each kind.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from seeds import seeded
 
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 
-#: Cases of seed 0 that once ended a process.
+#: Cases of seed 0 that once crashed a process.
 FOUND = {"stream": [10963]}
 
-#: Values for offsets and lengths, in addition to values close to the original.
+#: Values to put in place of offsets and lengths, besides values close to the original.
 _ODD = (0, -1, 1, 7, 2**15, 2**24, 0x7FFFFF00, 2**31 - 1, -(2**31))
 
 
 def table(rng: random.Random) -> Any:
-    """Returns a small table with all types that are read as text, nested fields and objects."""
+    """Returns a small table with random types that hold text, nested fields and objects."""
     import pyarrow as pa
 
     texts = [f"hello world {rng.randrange(999)}" * rng.randrange(1, 4) for _ in range(40)]
@@ -50,7 +50,7 @@ def table(rng: random.Random) -> Any:
 
 
 def written(kind: str, rng: random.Random) -> bytes:
-    """Returns an undamaged file of a kind."""
+    """Returns the contents of an undamaged file of a kind."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -79,9 +79,9 @@ def written(kind: str, rng: random.Random) -> bytes:
 
 
 def damaged(contents: bytes, rng: random.Random) -> bytes:
-    """Damages a file: flips bits, changes numbers, cuts or copies, mostly with a single change."""
+    """Damages contents, mostly by a single change: flips bits, changes numbers, cuts or copies."""
     data = bytearray(contents)
-    # Often only at the end: the metadata there is a small part of the file.
+    # Half of the cases change only the end, because the metadata there is a small part of the file.
     low = rng.choice([0, max(0, len(data) - 600)])
     for _ in range(rng.choice([1, 1, 1, 3])):
         at = rng.randrange(min(low, len(data) - 1), len(data))
@@ -103,7 +103,7 @@ def damaged(contents: bytes, rng: random.Random) -> bytes:
 
 
 def lying_column(rng: random.Random) -> Any:
-    """Returns a column with changed buffers."""
+    """Returns a column with a damaged buffer."""
     import pyarrow as pa
 
     column = table(rng)["text"].chunk(0)
@@ -121,7 +121,7 @@ def lying_column(rng: random.Random) -> Any:
 
 
 def read_file(kind: str, rng: random.Random, folder: Path) -> None:
-    """Reads a damaged file in the ways of corpora, counting and training."""
+    """Reads a damaged file as corpora, counting and training do."""
     from bpe_engine.texts.errors import CorpusError
     from bpe_engine.texts.fields import Fields
     from bpe_engine.texts.inputs import blocks, found, parts_of_input
@@ -146,7 +146,7 @@ def read_file(kind: str, rng: random.Random, folder: Path) -> None:
 
 
 def read_column(kind: str, rng: random.Random, folder: Path) -> None:
-    """Passes a damaged column to the calls of Python."""
+    """Passes a damaged column to the calls that accept Arrow columns."""
     import pyarrow as pa
 
     import bpe_engine
@@ -175,7 +175,7 @@ KINDS: dict[str, Callable[[str, random.Random, Path], None]] = {
 
 
 def try_cases(kind: str, count: int, folder: str) -> None:
-    """Prints and tries the first cases of a kind, and the cases in `FOUND`."""
+    """Prints and tries the cases of a kind in `FOUND`, and the first `count` cases."""
     for case in (*FOUND.get(kind, ()), *range(count)):
         print(case, flush=True)
         KINDS[kind](kind, seeded(kind, case), Path(folder))

@@ -1,4 +1,4 @@
-"""Tests that any run of a corpus writes the same bytes: killed, in processes or ranks, with faults."""
+"""Tests that any run of a corpus writes the same bytes: after kills or faults, in any processes."""
 
 from __future__ import annotations
 

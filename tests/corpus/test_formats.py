@@ -1,4 +1,4 @@
-"""Tests each format with a reader written from its layout, which finds the ids of `encode`."""
+"""Tests that a reader written from each format's layout finds the ids of `encode`."""
 
 from __future__ import annotations
 

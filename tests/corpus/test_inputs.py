@@ -1,4 +1,4 @@
-"""Tests that every kind of input gives the same documents, and errors name file and line."""
+"""Tests that every kind of input gives the same documents, and that errors name file and line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GPT2 = bpe_engine.get_encoding("gpt2")
 
 
 def ids(folder: Path, *inputs: object, **options: object) -> list[list[int]]:
-    """Plans and runs a corpus, and returns the ids of each document without EOD."""
+    """Plans and runs a corpus without end-of-document tokens, and returns the ids by document."""
     plan = make_plan(inputs, "gpt2", folder, eod=None, **options)
     run_plan(plan, processes=1)
     reader = CorpusReader(plan)
@@ -54,7 +54,7 @@ def encoded(documents: list[str]) -> list[list[int]]:
 
 
 def compressed(data: bytes, kind: str) -> bytes:
-    """Compresses data as two members or frames, like tools that append."""
+    """Compresses data as two members or frames, as tools that append do."""
     half = len(data) // 2
     if kind == "gz":
         return gzip.compress(data[:half]) + gzip.compress(data[half:])
@@ -237,7 +237,7 @@ def test_fields_that_are_not_read_may_hold_anything(is_alone: bool) -> None:
 
 @pytest.mark.parametrize("line", [b"", b" \t", *BROKEN], ids=str)
 def test_a_line_that_is_no_row_is_read_once(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts the work: one parse of the whole block, and one of each nonblank line."""
+    """A block is parsed at most once as a whole, and each nonblank line at most once."""
     import pyarrow.json
 
     calls = {"block": 0, "line": 0}
@@ -458,7 +458,7 @@ def test_long_documents_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """Serves the files of a folder over HTTP on loopback, with range requests."""
+    """Serves the files of a folder over HTTP on the loopback interface, with range requests."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -525,7 +525,7 @@ def test_folders_of_fsspec(tmp_path: Path) -> None:
 
 
 def test_line_ends_of_windows(tmp_path: Path) -> None:
-    """Line ends of any system match in separators, and in the empty lines of long files."""
+    """Separators and the empty lines of long files match the line ends of any system."""
     paragraphs = ["One.", "Two.", "Three."]
     for end in ("\n", "\r\n"):
         path = tmp_path / f"{len(end)}.txt"
@@ -576,7 +576,7 @@ def test_a_broken_record_that_is_not_utf_8(
 
 
 def test_lying_offsets_name_the_file_and_the_field(tmp_path: Path) -> None:
-    """Tries an offset far away, and an offset just after the last text, in other memory."""
+    """Errors name both for an offset far outside, and for an offset just after the last text."""
     import struct
 
     texts = [f"hello world {number:03d}" for number in range(64)]

@@ -1,4 +1,4 @@
-"""Tests that rows have every id of the corpus once, and that packing is best-fit decreasing."""
+"""Tests that rows contain every id of the corpus once, and that packing is best-fit decreasing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytest.importorskip("pyarrow")
 
 
 def plainly(lengths: list[int], room: int) -> list[list[int]]:
-    """Packs best-fit decreasing by its definition: searches all rows for each piece."""
+    """Packs by the definition of best-fit decreasing: searches all rows for each piece."""
     rows: list[list[int]] = []
     left: list[tuple[int, int]] = []  # Free space and time of the last change, by row.
     for turn, piece in enumerate(sorted(range(len(lengths)), key=lambda at: -lengths[at])):

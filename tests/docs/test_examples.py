@@ -1,4 +1,4 @@
-"""Runs every example in README.md and docs/, and compares the output."""
+"""Runs every example in README.md and docs/, and compares its output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def run_python(page: str, body: str, session: dict[str, object]) -> None:
-    """Runs a block of a session, with the names defined by earlier blocks."""
+    """Runs a block of a Python session with the names that earlier blocks defined."""
     test = doctest.DocTestParser().get_doctest(body, session, page, page, 0)
     assert test.examples
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
@@ -53,7 +53,7 @@ def run_shell(body: str) -> None:
         )
         output = done.stdout.decode()
         assert done.returncode == 0, output
-        # A terminal adds the newline that `decode` omits in a pipe.
+        # The manual shows a line end after the output of `decode`, which a pipe does not get.
         got = "".join(f"{line.rstrip()}\n" for line in output.splitlines())
         assert doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS), (
             f"{command}\n{got}"

@@ -1,4 +1,4 @@
-"""Runs every notebook of docs/notebooks: each cell and its output."""
+"""Runs every cell of every notebook in docs/notebooks, and shows its value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
 def run_cell(source: str, session: dict[str, Any]) -> None:
-    """Runs a cell as a notebook does: the value of its last expression is shown."""
+    """Runs a cell as a notebook does, and renders the value of the last expression."""
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<cell>", "exec"), session)

@@ -1,4 +1,4 @@
-"""Tests links, navigation, tables and versions on the pages of the manual."""
+"""Tests links, navigation, tables and versions in the pages of the manual."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_readme_is_short() -> None:
 
 
 def test_readme_has_the_commands() -> None:
-    """Checks the commands for users, for builders, and for CI, which installs and tests."""
+    """The README has commands to install, to build, and to install and run the tests."""
     commands = [body for language, body in README.blocks if language == "sh"]
     assert len(commands) == 3
     assert all(body.startswith("pip install ") and body.count("\n") == 1 for body in commands)
@@ -30,7 +30,7 @@ def test_readme_has_the_commands() -> None:
 
 @pytest.mark.parametrize("page", manual(), ids=lambda page: page.name)
 def test_every_example_is_run(page: Page) -> None:
-    """Blocks of Python or shell that no test runs go stale."""
+    """Every block of Python or shell has a language that a test runs, or is known as plain text."""
     others = {"sh"} if page == README else {"{toctree}", "{eval-rst}"}
     languages = {language for language, _ in page.blocks}
     assert languages <= {"pycon", "console", "text"} | others
@@ -42,7 +42,7 @@ def test_links(page: Page) -> None:
         path, _, anchor = link.partition("#")
         target = (page.path.parent / path).resolve() if path else page.path
         assert target.exists(), f"{page.name}: {link}"
-        # The API reference has an anchor for each name; the build of the site checks these.
+        # The API reference has an anchor for each name, which the build of the site checks.
         if anchor and target.parent.name != "reference":
             assert anchor in Page(target).anchors, f"{page.name}: {link}"
 
@@ -55,7 +55,7 @@ def test_files_that_are_named_exist(page: Page) -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """Readers cannot find a page outside the toctrees of docs/index.md."""
+    """Every page is in a toctree, because readers cannot find other pages."""
     docs = ROOT / "docs"
     listed = {
         (page.path.parent / line).relative_to(docs).as_posix()

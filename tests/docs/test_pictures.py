@@ -1,4 +1,4 @@
-"""Tests that charts show the figures of docs/benchmarks.csv, and pictures load nothing."""
+"""Tests that charts show the figures of docs/benchmarks.csv, and that pictures load nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PICTURES = sorted((ROOT / "docs" / "_static").glob("*.svg"))
 
 
 def test_charts_are_those_of_the_benchmarks(tmp_path: Path) -> None:
-    """`make bench` and `make pictures` draw the charts."""
+    """The charts in docs/_static are up to date; `make bench` and `make pictures` draw them."""
     script = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
     script["speed"].__globals__["OUT"] = tmp_path
     script["speed"]()

@@ -18,7 +18,7 @@ import vocab_tools
 REFERENCE = "".join(Page(path).text for path in (ROOT / "docs" / "reference").glob("*.md"))
 MODULES = re.findall(r"^\.\. automodule:: ([\w.]+)$", REFERENCE, re.MULTILINE)
 
-#: Modules of tiktoken, and modules whose names only this project uses.
+#: Modules that copy tiktoken's modules, and modules whose names only this project uses.
 NOT_LISTED = {
     "core",
     "load",
@@ -52,7 +52,7 @@ def names_of(module: ModuleType) -> set[str]:
 
 
 def test_every_public_module_is_listed() -> None:
-    """A subpackage may be listed through names that ``vocab_tools`` itself exports."""
+    """Every public module is listed, or some of its names are listed under another module."""
     listed = {name for module in MODULES for name in names_of(importlib.import_module(module))}
     for name in public_modules():
         if name not in MODULES:
@@ -61,7 +61,7 @@ def test_every_public_module_is_listed() -> None:
 
 
 def test_every_public_class_is_shown() -> None:
-    """Every class is listed, under its module or on its own: results consist of classes."""
+    """Every public class is listed, under its module or separately: calls return these classes."""
     shown = {getattr(importlib.import_module(name), public) for name in MODULES
              for public in names_of(importlib.import_module(name))}  # fmt: skip
     for path in re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)$", REFERENCE, re.MULTILINE):
@@ -86,7 +86,7 @@ def test_the_number_of_threads_is_a_keyword(name: str) -> None:
             try:
                 parameters = inspect.signature(function).parameters
             except ValueError:
-                continue  # A method of the built-in class that ours extends.
+                continue  # A method of a built-in base class.
             assert "threads" not in parameters, function
             # `encode_ragged` is internal.
             if "num_threads" in parameters and function.__name__ != "encode_ragged":
@@ -95,7 +95,7 @@ def test_the_number_of_threads_is_a_keyword(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_name_is_shown(name: str) -> None:
-    """Autodoc would omit names without a docstring."""
+    """Every public name has a docstring; autodoc would omit a name without a docstring."""
     module = importlib.import_module(name)
     for public in names_of(module):
         assert getattr(module, public).__doc__, f"{name}.{public} has no docstring"

@@ -1,5 +1,5 @@
 """Tests that dependencies point one way: vocab_tools -> bpe_engine -> _core, and bindings ->
-core. Within a crate, modules use those listed before them; circles are found at every depth."""
+core. A crate's modules use only modules listed earlier; cycles are found at every depth."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# Modules of this project that each package may import.
+# Packages of this project that each package may import.
 MAY_IMPORT = {"bpe_engine": {"bpe_engine"}, "vocab_tools": {"bpe_engine", "vocab_tools"}}
 
-# Modules for the command line and the reference may need packages that the library does not.
+# Modules for the command line and the reference may need packages that the library never imports.
 OPTIONAL = {"click", "rich", "regex"}
 MAY_NEED_OPTIONAL = {"reference.py", "_educational.py", "__main__.py"}
 
@@ -24,7 +24,7 @@ SOURCES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rg
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Yields the modules that a module imports, with `.` for its package."""
+    """Yields the packages that a module imports; `.` stands for the module's own package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -41,7 +41,7 @@ def test_python_packages(path: Path) -> None:
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Yields private modules and names that a module takes from others."""
+    """Yields private modules and private names that a module uses from other modules."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
@@ -69,7 +69,7 @@ def test_vocab_tools_uses_what_is_public(path: Path) -> None:
 
 
 def test_importing_the_library_needs_nothing_else() -> None:
-    """Only imports at module level count: a function may import an optional package."""
+    """Modules import no optional packages at module level; a function may import them."""
     for path in (ROOT / "bpe_engine").glob("*.py"):
         if path.name not in MAY_NEED_OPTIONAL:
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ def test_crates() -> None:
         assert "pyo3" not in path.read_text(encoding="utf-8"), path
 
 
-# Modules of the core: each may use earlier ones, so that there are no circles.
+# Modules of the core. Each module may use only earlier modules, so there are no cycles.
 CORE_ROOMS = [
     "error", "hash", "once", "polling", "ablation", "tier", "system", "memory", "threads",
     "char_boundary", "code_points", "fixed", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
@@ -96,7 +96,7 @@ CORE_ROOMS = [
     "abilities",
 ]  # fmt: skip
 
-# Modules of the bindings, in the same way.
+# Modules of the bindings, in the same kind of order.
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "taint", "labels",
@@ -108,7 +108,7 @@ BINDINGS_ROOMS = [
     "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip
 
-# Names that `lib.rs` exports for the crate.
+# Names that `lib.rs` re-exports, and their modules.
 RUST_NAMES = {
     "Direct": "direct", "Error": "error", "Result": "error", "Normalization": "normalize",
     "Pipeline": "pipeline", "Request": "request", "Sink": "sink", "SpecialTokens": "special_tokens",
@@ -117,7 +117,7 @@ RUST_NAMES = {
 
 
 def rust_modules(crate: str) -> dict[str, str]:
-    """The modules of a crate by path, such as ``a::b``, and their code without tests and comments."""
+    """Returns the code of a crate's modules by path (``a::b``), without tests and comments."""
     source = ROOT / crate / "src"
     modules = {}
     for path in sorted(source.rglob("*.rs")):
@@ -147,10 +147,10 @@ def flattened(tree: str) -> Iterator[str]:
 
 
 def rust_imports(code: str, module: str, modules: Collection[str]) -> set[str]:
-    """Returns the modules of its crate that a module uses.
+    """Returns the modules of the same crate that a module uses.
 
-    A name that a parent re-exports (`pub use`) counts as the parent, and so does the parent itself:
-    but a child that uses `super::Name` needs its parent.
+    A name that a parent module re-exports (`pub use`) counts as a use of the parent, and so does
+    `super::Name` in a child.
     """
     parts = module.split("::")
     paths = [path for tree in re.findall(r"\buse\s+([^;]+);", code) for path in flattened(tree)]
@@ -192,7 +192,7 @@ def test_no_import_of_a_crate_runs_up(crate: str, rooms: list[str]) -> None:
 
 @pytest.mark.parametrize("crate", ["core", "bindings"])
 def test_no_circles_of_rust_modules(crate: str) -> None:
-    """Checks the modules below each parent: a module includes everything below it."""
+    """Siblings below each parent have no cycles; a module includes all modules below it."""
     modules = rust_modules(crate)
     graphs: dict[str, dict[str, set[str]]] = {}
     for module, code in modules.items():
@@ -207,7 +207,7 @@ def test_no_circles_of_rust_modules(crate: str) -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Returns the groups of modules that need each other."""
+    """Returns the groups of modules that depend on each other."""
 
     def reached(start: str) -> set[str]:
         found: set[str] = set()
@@ -228,7 +228,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def called_import(node: ast.Call) -> str:
-    """The constant name that a call imports; empty for any other call."""
+    """Returns the constant name that a call imports; empty for any other call."""
     function = (
         node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     )
@@ -278,7 +278,7 @@ def python_imports(path: Path, modules: Collection[str]) -> set[str]:
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_no_circles_of_python_modules(package: str) -> None:
-    """Checks single modules of all subpackages. A package's `__init__` exports names of its
+    """The modules of all subpackages have no cycles. `__init__` only exports names of a package's
     modules."""
     paths = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

@@ -1,4 +1,4 @@
-"""Smoke tests of benchmarks/: the parts on their own, then runs on tiny texts."""
+"""Smoke tests of benchmarks/: first each part on its own, then runs on tiny texts."""
 
 import dataclasses
 import doctest
@@ -144,7 +144,7 @@ def test_a_tokenizer_file_is_compared_with_tokenizers(tmp_path):
 
 @pytest.fixture(scope="module")
 def tiny_run(tmp_path_factory):
-    """Runs each quick kind of case on tiny corpora, with at most two engines."""
+    """Runs six quick cases on a tiny corpus with at most two engines."""
     needs("tiktoken", "regex", "numpy")
     folder = tmp_path_factory.mktemp("corpora")
     (folder / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")
@@ -171,7 +171,7 @@ def test_a_run_measures_every_engine_and_all_are_exact(tiny_run):
 
 
 def test_two_builds_are_compared(tmp_path, capsys):
-    """Compares the installed build with itself."""
+    """Comparing the installed build with itself gives the same ids and a ratio for each row."""
     (tmp_path / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")
     build = str(Path(bpe_engine.__file__).parents[1])
     out = tmp_path / "out.json"

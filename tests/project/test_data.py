@@ -1,4 +1,4 @@
-"""Compares the rank files with data/README.md."""
+"""Tests that data/README.md describes the rank files."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Checks the conditions of a release: versions, extras, the toolchain, sources without a build."""
+"""Tests the conditions of a release: versions, extras, the toolchain, sources without a build."""
 
 from __future__ import annotations
 

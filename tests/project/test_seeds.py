@@ -1,4 +1,4 @@
-"""Tests that random tests take their seed from one place, and that failures print the seed."""
+"""Tests that all random tests share one seed, and that failures print the seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_fails():
 
 
 def test_no_other_generators() -> None:
-    """No test creates its own generator; hypothesis prints how to repeat a failure."""
+    """No test creates its own random generator; hypothesis prints how to repeat a failure."""
     own = re.compile(r"random\.(Random|seed)\(|default_rng\((?!seed_for)|from random import")
     for path in (ROOT / "tests").rglob("*.py"):
         if path.name not in ("seeds.py", Path(__file__).name):

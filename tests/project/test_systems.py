@@ -1,5 +1,5 @@
-"""Tests differences between operating systems, as far as one system can: file names in Windows's
-spelling, code pages, line ends, calls that only some systems have."""
+"""Tests differences between operating systems, as far as one system can: file names as Windows
+spells them, code pages, line ends, and calls that only some systems have."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_file_with_a_name_of_windows(name: str, tmp_path: Path) -> None:
 
 # ---- Code pages and line ends ----
 
-#: A locale without UTF-8, output in a code page, and a failure if its encoding is used.
+#: A locale without UTF-8, output in a code page, and an error if text uses the default encoding.
 CODE_PAGE = {
     "LC_ALL": "C",
     "PYTHONUTF8": "0",
@@ -123,7 +123,7 @@ CODE_PAGE = {
 
 
 def program(folder: Path, *words: str, package: str = "bpe_engine") -> str:
-    """Returns the output of a command, with a code page for the locale."""
+    """Runs a command in a locale with a code page, and returns its output."""
     done = subprocess.run(
         [sys.executable, "-m", package, *words],
         cwd=folder,
@@ -136,7 +136,7 @@ def program(folder: Path, *words: str, package: str = "bpe_engine") -> str:
 
 
 def test_commands_with_a_code_page(tmp_path: Path) -> None:
-    """Files are UTF-8 in any locale, and keep their line ends."""
+    """Commands read and write UTF-8 files in any locale, and keep line ends."""
     pytest.importorskip("pyarrow")
     text = "naïve 根 €\r\nzwölf\r\r\n\n"
     (tmp_path / "a.txt").write_bytes(text.encode())
@@ -170,7 +170,7 @@ def test_commands_with_a_code_page(tmp_path: Path) -> None:
     assert (tmp_path / "base.tiktoken").read_bytes() == b64encode("根".encode()) + b" 50257\n"
 
 
-# ---- Calls that Windows lacks, or has with other rules ----
+# ---- Calls that Windows lacks, or that follow different rules there ----
 
 
 def test_reading_where_reads_have_no_position(
@@ -197,7 +197,7 @@ def test_reading_where_reads_have_no_position(
 
 
 def test_files_as_windows_replaces_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program has the target open for a while, or forever; folders cannot be synced."""
+    """Replacing a file is retried while another program has it open; folders are not synced."""
     source, target = tmp_path / "new", tmp_path / "old"
     replace, synced = os.replace, os.fsync
     refused: list[float] = []

@@ -1,4 +1,4 @@
-"""Tests accounts: parts sum to the prompt's ids, comparisons find the first difference."""
+"""Tests that parts sum to the prompt's ids, and that `compare` finds the first difference."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def words(choose: random.Random) -> str:
 
 
 def conversation(choose: random.Random) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns messages with reasoning, calls and results; and tools."""
+    """Returns random messages with reasoning, calls and results, and the tools they call."""
     tools = copy.deepcopy(chats.TOOLS * choose.randrange(3))
     for number, tool in enumerate(tools):
         tool["function"] |= {"name": f"tool_{number}", "description": words(choose)}
@@ -72,7 +72,7 @@ def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
             text = chats.rendered(template, messages, **TOKENS, **more)
             segments = render_template(template, messages, **OWN, **more)
         except Exception:
-            continue  # The template refuses the conversation.
+            continue  # The template rejects the conversation.
         account = account_prompt(messages, encoding, template=template, **OWN, **more)
         assert account.ids == encoding.encode_segments(segments)
         assert account.ids == encoding.encode(text, allowed_special="all")
@@ -84,7 +84,7 @@ def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
 
 
 class Given(types.SimpleNamespace):
-    """A message or a tool as an object of a client package."""
+    """A message or a tool as a client package's object."""
 
     def model_dump(self) -> dict[str, Any]:
         return vars(self)
@@ -144,7 +144,7 @@ def test_the_first_difference_and_blocks() -> None:
             ids[kept : kept + 1] or None for ids in (old, new)
         ] or any("\ufffd" in side.text for side in found.first if side)
         for block in (16, 64):
-            # vLLM searches for full blocks of all tokens except the last among its full blocks.
+            # vLLM looks up the full blocks of all tokens except the last token.
             stored = {tuple(old[:end]) for end in range(block, len(old) + 1, block)}
             ends = [end for end in range(block, len(new), block) if tuple(new[:end]) in stored]
             assert found.cached(block) == max(ends, default=0)
@@ -221,7 +221,7 @@ def test_a_template_that_writes_other_text() -> None:
     assert new.compare(old).changes[0].part == "messages[0].content"  # After the template's "\n".
 
 
-#: Writes parts of content, which templates of chats seldom do.
+#: Renders a list of content parts as text, which chat templates seldom do.
 AS_TEXT = "{% for message in messages %}{{ message.content | string }}{% endfor %}"
 
 

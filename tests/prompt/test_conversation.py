@@ -1,4 +1,4 @@
-"""Tests conversations: updates equal `encode`, and stable ids stay."""
+"""Tests that an updated conversation has the ids of `encode`, and that stable ids never change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = [
 
 
 def edited(rng: random.Random, old: str) -> str:
-    """Returns an edited text: continued, cut off, changed, or without its start."""
+    """Returns an edited copy of a text: continued, cut off, changed, or without its start."""
     at = rng.randrange(len(old) + 1)
     return rng.choice(
         [
@@ -43,12 +43,12 @@ def check(conversation: Any, change: Change, before: list[int], expected: list[i
     assert conversation.ids == expected
     assert before[: change.kept] + change.ids == expected
     assert 0 <= change.kept <= len(before)
-    # No kept id is reported as new.
+    # The first reported id differs from the id that was there.
     assert not change.ids or before[change.kept : change.kept + 1] != change.ids[:1]
 
 
 def run_changes(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> None:
-    """Updates and appends at random, in branches."""
+    """Updates and appends to forks of a conversation at random, and checks each change."""
     allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
     names: dict[str, Any] = {"allowed_special": allowed, "disallowed_special": ()}
     updates = rng.choice([0.2, 0.5, 1.0])
@@ -78,7 +78,7 @@ def test_changes_equal_encode(enc: bpe_engine.Encoding) -> None:
 
 
 def test_appends_keep_the_rest(gpt2: bpe_engine.Encoding) -> None:
-    """The work of an append does not depend on the text before it."""
+    """The work of an append does not depend on the length of the existing text."""
     line = "one word after the other, and ünïcode. "
     for make in (
         lambda: "word and more" * 10,
@@ -200,7 +200,7 @@ def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -
             ]
         )
         if rng.random() < 0.2:
-            # The same text in different segments: only special tokens change.
+            # The same text in untrusted segments: only special tokens change.
             current = [untrusted(s.text) if s.kind == "text" else s for s in current]
         if rng.random() < 0.5:
             more = segments_of(rng, enc)

@@ -1,4 +1,4 @@
-"""Tests chat formats: rendered text, and errors."""
+"""Tests the text that chat formats render, and their errors."""
 
 from __future__ import annotations
 

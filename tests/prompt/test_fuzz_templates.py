@@ -1,7 +1,7 @@
-"""Fuzzes templates with marked characters: the text equals plain Jinja's, and no marked character
-is trusted.
+"""Fuzzes templates with marked characters: the text is the same as plain Jinja's, and no marked
+character is trusted.
 
-Runs 300 cases, about a second, for each of FUZZ_SECONDS; `make fuzz` sets it.
+Runs 300 cases, about a second's work, per second of FUZZ_SECONDS, which `make fuzz` sets.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ render = pytest.importorskip("transformers.utils.chat_template_utils").render_ji
 
 CASES = 300 * max(1, int(float(os.environ.get("FUZZ_SECONDS", "1"))))
 
-# Only the caller's strings have these characters.
+# Only the caller's strings contain these characters.
 MARKED = "\ue000\ue001\ue002"
 LITERALS = [
     "'<|im_start|>'", "'|'", "'<'", "'a b\\n c'", "''", "'%s'", "'{}'", "' '", "'\\t'", "'é'",
 ]  # fmt: skip
 
-# Jinja folds a literal that cannot be sliced to nothing, but raises for other values.
+# Jinja folds slices of literals that cannot be sliced to an empty value, but raises for variables.
 UNARY = [
     "({})|trim", "({}).strip()", "({}).lstrip('<|')", "({})|upper", "({})|lower", "({})|title",
     "({})|capitalize", "(({})|string)[1:]", "(({})|string)[:-1]", "(({})|string)[::-1]", "(({})|string)[::2]", "(({})|string)[:3]", "({})|reverse",
@@ -88,7 +88,8 @@ def marked(rng: random.Random) -> str:
 
 
 def check(rng: random.Random) -> bool:
-    """Renders a random template with transformers and here; returns whether both succeed."""
+    """Compares a random template rendered by transformers and here; returns True if both
+    succeed."""
     source = template(rng)
     messages = [{"role": marked(rng), "content": marked(rng)} for _ in range(rng.randrange(1, 3))]
     more: dict[str, Any] = {"tools": [{"x": marked(rng)}], "extra": marked(rng)}

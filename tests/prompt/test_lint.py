@@ -1,4 +1,4 @@
-"""Tests the linter for chat templates, and its command."""
+"""Tests the linter for chat templates and its command."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_dropped_messages() -> None:
 @pytest.mark.parametrize("kind", ["start", "word"])
 def test_control_tokens_that_are_found_in_some_places_only(kind: str) -> None:
     if kind == "start":
-        # A normalizer puts a space before each text, and so before a normalized name.
+        # A normalizer puts a space before each text, and therefore before a normalized name.
         file = {**character_file(), "normalizer": {"type": "Prepend", "prepend": "\u2581"}}
         tokenizer = hf.Tokenizer.from_str(json.dumps(file))
         tokenizer.add_tokens(["<|im_start|>", "<|im_end|>"])

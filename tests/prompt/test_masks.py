@@ -1,4 +1,4 @@
-"""Tests origins of rendered text, and the resulting masks."""
+"""Tests the origins of rendered text, and the masks that follow from origins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ jinja2 = pytest.importorskip("jinja2")
 TEMPLATES = chats.templates()
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
 OWN = {name: special(text) for name, text in TOKENS.items()}
-# Letters for names of tools, which no other word contains.
+# A tool's name, whose letters occur in no other word.
 NAME = "zzz_z"
 TOOLS = [
     {
@@ -42,7 +42,7 @@ TOOLS = [
 
 
 def encodings(name: str) -> tuple[bpe_engine.Encoding, bpe_engine.Encoding]:
-    """Encodings of single bytes and with merges, with a template's control tokens."""
+    """Returns two encodings with a template's control tokens: only bytes, and with merges."""
     template = TEMPLATES[name]
     return chats.encoding_of(template, 256), chats.encoding_of(template, 20_000)
 
@@ -64,13 +64,13 @@ FIXED = {"id", "type", "name"}
 
 
 def words(choose: random.Random, some: bool = True) -> str:
-    """Returns a text with unusual spaces and signs, or an empty text."""
+    """Returns a text with unusual spaces and signs; without `some`, the text may be empty."""
     pool = ["hello", "it is", "ok?", "é", "\n", "a,b", " ", "{x}", "5", "thé", "\n\n", "two words"]
     return "".join(choose.choice(pool) for _ in range(choose.randrange(1 if some else 0, 7)))
 
 
 def conversation(choose: random.Random) -> list[dict[str, Any]]:
-    """Returns a conversation with reasoning, tool calls and empty texts."""
+    """Returns a random conversation with reasoning, tool calls and empty texts."""
     messages: list[dict[str, Any]] = []
     if choose.random() < 0.5:
         messages.append({"role": "system", "content": "be good " + words(choose)})
@@ -94,7 +94,7 @@ def conversation(choose: random.Random) -> list[dict[str, Any]]:
 
 
 def of_assistant(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the conversation with private letters in the assistant's text."""
+    """Returns the conversation with private-use characters in the assistant's text."""
     return [
         {**shifted({k: v for k, v in m.items() if k != "role"}), "role": "assistant"}
         if m["role"] == "assistant"
@@ -104,7 +104,7 @@ def of_assistant(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def transformers_text(template: str, messages: Any, **more: Any) -> str | None:
-    """Returns the text of transformers, or None if the template refuses the conversation."""
+    """Returns the text that transformers renders, or None if the template rejects the chat."""
     try:
         return chats.rendered(template, messages, **TOKENS, **more)
     except Exception:
@@ -113,7 +113,7 @@ def transformers_text(template: str, messages: Any, **more: Any) -> str | None:
 
 @pytest.mark.parametrize("name", [n for n in TEMPLATES if n != "odd"])
 def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
-    """Spans equal the positions of private letters in the text of transformers."""
+    """Masks cover the private-use characters in the text that transformers renders."""
     template, choose = TEMPLATES[name], seeded(name)
     single, merged = encodings(name)
     if ChatTemplate(template).has_tags:
@@ -138,10 +138,10 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
         ]
         at = 0
         for letter, place, before in zip(text, places, " " + text):
-            if "a" <= letter < "z" and before != "\\":  # Not a part of JSON's \n.
+            if "a" <= letter < "z" and before != "\\":  # Skips the n of JSON's \n.
                 assert bits[at] == (place != letter), (name, text, text.encode()[:at].decode())
             at += len(letter.encode())
-        # With merges, the mask has an id if all bytes of the id are in the mask.
+        # With merges, the mask includes an id if the mask includes all bytes of the id.
         audit = merged.audit_segments(segments)
         at = 0
         mixed = []
@@ -152,7 +152,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
             mixed += [place_of_id] if any(own) and not all(own) else []
             at += size
         assert audit.mixed() == mixed
-        # At most one special token is added for a message, after its text.
+        # `end` adds at most one special token to the mask for each message, after its text.
         added = [
             place_of_id
             for place_of_id, (with_end, without) in enumerate(
@@ -168,7 +168,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
 
 
 def tagged(template: str) -> str | None:
-    """Returns a copy with `generation` tags around the body of the last outermost loop."""
+    """Returns a copy with `generation` tags around the body of the last outermost message loop."""
     blank = re.sub(r"\{#.*?#\}", lambda comment: " " * len(comment[0]), template, flags=re.DOTALL)
     depth = end = 0
     start: int | None = None
@@ -191,7 +191,7 @@ def tagged(template: str) -> str | None:
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_masks_with_tags_are_those_of_transformers(name: str) -> None:
-    """Compares templates with tags, and copies with tags inserted by the test."""
+    """Compares masks of templates with tags, and of copies with tags inserted by the test."""
     chats.skip_if_older(name)
     module = pytest.importorskip("transformers.utils.chat_template_utils")
     choose = seeded(name)
@@ -283,9 +283,9 @@ TURNS = {
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_masks_are_what_the_model_has_to_write(name: str) -> None:
-    """Masks equal the difference of two renderings, up to whitespace after the end token."""
+    """Masks cover the difference of two renderings, except whitespace after the end token."""
     template = TEMPLATES[name]
-    # Tokens of two models that do not look like control tokens.
+    # Control tokens of two models that do not have the usual form.
     names = [*chats.control_of(template), "[e~[", "<seed:eos>"]
     single = bpe_engine.Encoding(
         "test bytes",
@@ -341,7 +341,7 @@ def test_masks_of_calls_have_their_markup() -> None:
     assert masked(audit, enc, reasoning=False) == f"I will add\n{written}<|im_end|>"
 
 
-#: Gemma's templates render results inside the turn of their calls: the model continues after them.
+#: Gemma's templates render results inside the turn of their calls; the model continues the turn.
 INSIDE = (
     "{% for m in messages if m.role != 'tool' %}"
     "{% if not IS_OPEN or loop.index0 != 2 %}<|turn>{{ m.role }}\n{% endif %}"
@@ -357,7 +357,7 @@ INSIDE = (
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("content", ["", "I add."])
 def test_results_inside_of_a_turn_are_not_in_the_mask(is_open: bool, content: str) -> None:
-    """The mask also omits the tool's name before a result, and the next header."""
+    """The mask omits results, and also the tool's name before a result and the next header."""
     template = INSIDE.replace("IS_OPEN", str(is_open))
     enc = chats.encoding_of(template, 256)
     call = {"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}
@@ -401,7 +401,7 @@ def byte_file(prefix: bool = False, normalizer: Any = None) -> hf.Tokenizer:
 
 
 def test_origins_of_ids_are_those_of_their_bytes() -> None:
-    """Covers ids with the text's bytes, and bytes that a space, a form or a drop changes."""
+    """Ids have the origins of their bytes, even if a prefix or a normalizer changes the bytes."""
     choose = seeded("bytes")
     ranks_of = bpe_engine.get_encoding("gpt2").mergeable_ranks
     engines: dict[str, Any] = {
@@ -461,7 +461,7 @@ def bytes_of(engine: Any, id: int) -> bytes:
 
 
 def test_origins_where_the_form_of_text_changes() -> None:
-    """Letters and marks from different segments become one id of mixed origin."""
+    """A letter and a mark from different segments compose to one id of mixed origin."""
     for engine in (bpe_engine.get_encoding("qwen3"), byte_file(normalizer={"type": "NFC"})):
         segments = [untrusted("e", role="x"), untrusted("\u0301 the", role="y")]
         audit = engine.audit_segments(segments)
@@ -520,7 +520,7 @@ def test_unseen_characters() -> None:
 
 
 def test_places_of_characters_survive_operations() -> None:
-    """Each piece of a text names the positions of its characters in the message."""
+    """Each part of a rendered text has the positions of its characters in the message."""
     operations = [
         "x.split(',')|join('-')", "x[2:9][1:4]", "x|trim|replace('b', '')", "x.partition(',')[2]",
         "x|upper", "x.splitlines()[1]", "x|list|join('.')", "'%s!' % x[3:]", "x.removeprefix(' a')",
@@ -544,7 +544,7 @@ def test_places_of_characters_survive_operations() -> None:
 
 
 def test_values_in_calls_keep_their_origin() -> None:
-    """Numbers, truth values and None are rendered and tested as in transformers."""
+    """Numbers, Booleans and None in calls render and compare as in transformers."""
     template = (
         "{% for k, v in messages[0].tool_calls[0].function.arguments|items %}{{ k }}="
         "{{ v }}/{{ v|tojson }}/{{ v|string }}/{{ '%s' % v }}/{{ v ~ '' }}/{{ [v]|tojson }}/"
@@ -568,7 +568,7 @@ def test_values_in_calls_keep_their_origin() -> None:
     assert masked(audit, enc) == "11.5TrueFalseNone0[None, True]"
 
 
-#: Ways to read the city of a call, or the first of its two tags.
+#: Expressions that read the city of a call, or the first of its two tags.
 READS = [
     "{{ args.city }}",
     "{{ args['city'] }}",
@@ -609,7 +609,7 @@ READS = [
 def test_however_a_value_is_read_it_has_its_origin(read: str) -> None:
     arguments = {"city": "Paris", "tags": ["Paris", "x"], "pairs": [["Paris", "y"]]}
     call = {"type": "function", "function": {"name": "f", "arguments": arguments}}
-    # An object shared by two messages has an origin in each.
+    # An object shared by two messages has a separate origin in each message.
     messages = [
         {"role": "assistant", "content": "", "tool_calls": calls} for calls in [[call], [call]]
     ]

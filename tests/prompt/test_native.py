@@ -1,4 +1,4 @@
-"""Tests that JSON in templates equals transformers', and native methods equal Python's."""
+"""Tests that templates write JSON like transformers, and that native methods act like Python's."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_indent_is_that_of_jinja() -> None:
             for length, flags in runs_of(found):
                 start = flags >> 32
                 if flags >= 4:
-                    # Flags and characters agree.
+                    # The flags belong to the same characters.
                     assert found[at : at + length] == plain[start : start + length]
                 at += length
             assert at == len(found)

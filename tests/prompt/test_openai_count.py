@@ -1,4 +1,4 @@
-"""Tests counts of requests to OpenAI's chat API against the rule in its cookbook."""
+"""Tests token counts of OpenAI chat requests against the rule in OpenAI's cookbook."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NOW: dict[str, Any] = {
 }
 
 
-# Results of the cookbook's functions for these messages and tools.
+# The cookbook's functions return these counts for the messages and tools.
 @pytest.mark.parametrize(
     "model, plain, with_both, with_now",
     [
@@ -80,7 +80,7 @@ def test_models_that_do_not_chat_are_refused() -> None:
 
 
 def changed(**changes: Any) -> list[dict[str, Any]]:
-    """Returns a tool whose only property has changed entries."""
+    """Returns a tool whose only property has the given entries; None removes an entry."""
     schema = {"type": "string", "description": "A word", **changes}
     schema = {key: value for key, value in schema.items() if value is not None}
     return [{"function": {**NOW["function"], "parameters": {"properties": {"word": schema}}}}]
@@ -168,7 +168,7 @@ def test_pictures_count_by_their_tiles() -> None:
         return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">2I", width, height)
 
     assert tokens("gpt-4o", detail="low")[0] == 85
-    # The published table: base and tile tokens of a picture.
+    # The published table of base tokens and tile tokens for an image.
     for model, base, tile in (
         ("gpt-4o-2024-08-06", 85, 170),
         ("chatgpt-4o-latest", 85, 170),

@@ -1,4 +1,4 @@
-"""Tests segments: ids, policies, audits, wrong shapes."""
+"""Tests the ids of segments, policies, audits, and malformed segments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ segment_lists = st.lists(st.tuples(texts, st.booleans()), max_size=8)
 @given(st.sampled_from(NAMES), segment_lists)
 def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str, bool]]) -> None:
     enc = bpe_engine.get_encoding(name)
-    # U+0338 combines with a preceding >, where the special token stays; see below.
+    # U+0338 would combine with the > of a special token before it; see below.
     segments = [(text.replace("\u0338", ""), trust) for text, trust in segments]
     rendered = "".join(text for text, _ in segments)
     ids = enc.encode_segments(segments)
@@ -68,9 +68,9 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
 
 
 def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding) -> None:
-    """Checks 4,000 prompts of each encoding, cut into segments anywhere outside of names."""
+    """Checks random prompts of each encoding, cut into segments anywhere except inside names."""
     rng = seeded("segments", enc.name)
-    # o200k_harmony has an id with two names; decoding gives the other name.
+    # o200k_harmony has an id with two names, of which decoding returns the name not used here.
     names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
     pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
     for _ in range(rounds(4000)):
@@ -149,7 +149,7 @@ def test_untrusted_text_does_not_remove_a_special_token() -> None:
     qwen = bpe_engine.get_encoding("qwen")
     segments = [special("<|im_start|>"), untrusted("\u0338 hi")]
     assert qwen.encode_segments(segments)[0] == qwen.encode_single_token("<|im_start|>")
-    # Inside one trusted text, names are recognized as by encode.
+    # Inside one trusted text, names are recognized as in `encode`.
     text = "<|im_start|>\u0338"
     assert qwen.encode_segments([trusted(text)]) == qwen.encode(text, allowed_special="all")
 
@@ -204,7 +204,7 @@ def test_a_function_returns_the_replacement(gpt2: bpe_engine.Encoding) -> None:
     ids = gpt2.encode_segments(segments, on_control=replace, control=["<think>"])
     assert gpt2.decode(ids) == "x[1][2]y[3]z"
     assert seen == [("<|endoftext|>", 0, 1), ("<think>", 0, 14), ("<think>", 0, 22)]
-    # The policy's result is ordinary text.
+    # Text returned by the policy is untrusted.
     ids = gpt2.encode_segments(segments, on_control=lambda found: "<|endoftext|>")
     assert 50256 not in ids
     with pytest.raises(TypeError, match="must return a str, not NoneType"):
@@ -328,7 +328,7 @@ def test_policies_see_names_across_empty_segments(gpt2: bpe_engine.Encoding, bet
     think = [untrusted("<thi"), between, untrusted("nk>")]
     with pytest.raises(ValueError, match="control string '<think>'"):
         gpt2.audit_segments(think, control=["<think>"]).assert_safe()
-    # With text or ids between the two segments.
+    # Text or ids between the two segments separate the halves of the name.
     for apart in (trusted(" "), tokens([1]), special("<|endoftext|>")):
         some = [untrusted("<|endof"), apart, untrusted("text|>")]
         gpt2.encode_segments(some, on_control="raise")
@@ -383,7 +383,7 @@ def test_mask(gpt2: bpe_engine.Encoding) -> None:
         special("<|endoftext|>", role="assistant"),
     ]
     audit = gpt2.audit_segments(segments)
-    # " it" begins with another segment's space.
+    # The token " it" begins with the space of another segment.
     texts_of = [gpt2.decode([id]) for id in audit.ids]
     masked = [text for text, bit in zip(texts_of, audit.mask()) if bit]
     assert masked == [" is", " so", "<|endoftext|>"]

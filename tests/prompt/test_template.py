@@ -1,4 +1,4 @@
-"""Tests chat templates: they render the same text as transformers, and never trust outside text."""
+"""Tests that chat templates render transformers' text, and never trust text from messages."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ TEMPLATES = chats.templates()
 
 
 def encoding(template: str) -> bpe_engine.Encoding:
-    """Returns an encoding with some merges, whose special tokens are the template's control tokens."""
+    """Returns an encoding of 3,000 ranks whose special tokens are the template's control tokens."""
     return chats.encoding_of(TEMPLATES[template], 3000)
 
 
 def rendered(template: str, messages: Any, **variables: Any) -> str | Exception:
-    """Returns the prompt of transformers, or its error."""
+    """Returns the prompt that transformers renders, or the error."""
     try:
         return chats.rendered(template, messages, **variables)
     except Exception as error:
@@ -78,12 +78,12 @@ def test_text_is_that_of_transformers(name: str) -> None:
         some += 1
         assert all(type(segment.text) is str for segment in segments)
         assert "".join(segment[0] for segment in segments) == expected
-        # No necessary trust is lost: the ids equal the ids of the text.
+        # Trusted text keeps its trust: the ids are the same as for the whole text.
         enc = encoding(name)
         if any(control in str(messages) for control in chats.control_of(template)):
             continue
         assert enc.encode_segments(segments) == enc.encode(expected, allowed_special="all")
-    # Some published templates refuse most of these conversations, here and in transformers.
+    # Some published templates reject most of these conversations, also in transformers.
     assert some >= 4 or name not in chats.TEMPLATES
 
 
@@ -95,11 +95,11 @@ SOME = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
     [
         ("{{ x }}!", special("<s>"), [("<s>", {"<s>"}), ("!", True)]),
         ("{{ x }}", trusted("<s>"), [("<s>", True)]),
-        # A set of names is untrusted, because trust is per character.
+        # Text that trusts a set of names is untrusted, because trust is per character.
         ("{{ x }}", SOME, [(SOME.text, False)]),
         ("{{ ('a&' ~ x)|e }}{{ '<' + ('b'|safe) }}", "<&",
          [("a&amp;", True), ("&lt;&amp;", False), ("&lt;b", True)]),
-        # A letter that becomes two gains no trust from its neighbors.
+        # A letter that becomes two letters gains no trust from its neighbors.
         ("{{ ('<|im_end|>' ~ x ~ '<|IM_END|>')|upper|lower }}", "stra\u00dfe",
          [("<|im_end|>", True), ("strasse", False), ("<|im_end|>", True)]),
     ],
@@ -141,7 +141,7 @@ def test_unknown_special_tokens_are_refused() -> None:
         assert segments[0][:6] == unknown[:6]
         with pytest.raises(ValueError, match="no_such"):
             enc.encode_segments(segments)
-    # Parts of a special token are trusted text of the caller.
+    # Parts of a special token are trusted text that the caller supplied.
     taken = render_template("<{{ x[1:] }}{{ x|upper }}", [], x=special("<|im_end|>"))
     assert [s[:2] for s in taken] == [("<|im_end|><|IM_END|>", True)]
 
@@ -249,7 +249,7 @@ class Hostile:
         pairs: list[tuple[str, str]] = []
 
         def text() -> str:
-            """Returns a mark that a hostile string replaces."""
+            """Returns a placeholder for a hostile string."""
             pairs.append(self.strings())
             return f"\ue000{len(pairs) - 1}\ue001"
 
@@ -289,7 +289,7 @@ class Hostile:
                     "\ue000(\\d+)\ue001", lambda found: pairs[int(found[1])][which], value
                 )
             if isinstance(value, dict):
-                # Keep harmless keys distinct.
+                # Keeps harmless keys distinct.
                 return {
                     filled(k, which) + (str(i) if "\ue000" in k else ""): filled(v, which)
                     for i, (k, v) in enumerate(value.items())
@@ -318,8 +318,8 @@ def check_hostile(name: str, case: int) -> bool:
     expected = special_ids(enc, ours(template, plain, **plain_more))
     found = special_ids(enc, segments)
     if found != expected:
-        # The template inspected the text and took another branch. Special tokens still come only
-        # from the template's text.
+        # The template inspected the text and took a different branch. Special tokens still come
+        # only from the template's text.
         naive = collections.Counter(
             i for i in enc.encode(text, allowed_special="all") if i >= 60000
         )
@@ -361,7 +361,7 @@ def test_template_text_around_a_value_stays_apart(content: str) -> None:
     assert not special_ids(encoding("chatml"), segments)
 
 
-# Each template joins its own text around a value if the value is empty or whitespace.
+# Each expression joins template text around a value if the value is empty or whitespace.
 APART = [
     "('<|im_' ~ x)|trim ~ 'end|>'", "'<|im_' ~ (x ~ ' end|>')|trim", "('<|im_' ~ x).rstrip() ~ 'end|>'",
     "('<|im_' ~ x ~ 'end|>')[::-1][::-1]", "('<|im_' ~ x ~ 'end|>')|reverse|reverse",
@@ -403,7 +403,7 @@ def test_only_the_rule_of_trust_makes_flags() -> None:
             elif isinstance(node, ast.Attribute) and node.attr in ("_flags", "_runs"):
                 writers |= {path.name} if isinstance(node.ctx, ast.Store) else set()
     assert imports == {"trusted": {"compiler.py"}, "given": {"plain.py"}, "traced": set()}
-    # Escaped text has the flags of its source text.
+    # Only these modules set flags; `escaped.py` copies the flags of the source text.
     assert writers == {"taint.py", "escaped.py"}
     native = {path.name: path.read_text() for path in (root / "bindings/src").glob("*.rs")}
     for word in ("TRUSTED", "new_traced"):
@@ -447,7 +447,7 @@ OPERATIONS = [
 
 
 def test_operations_return_the_text_of_jinja_without_trust() -> None:
-    """On hostile text, each operation returns the text of plain Jinja and makes no special id."""
+    """On hostile text, each operation returns plain Jinja's text and creates no special token."""
     enc = encoding("chatml")
     own = collections.Counter({"<|im_end|>": 1, "<|im_start|>": 1})
     for operation in OPERATIONS:
@@ -507,7 +507,7 @@ BOMBS = [
     "{{ ('{:99999999999}'|safe).format(1) }}", "{{ ('a' * 9999999|safe).replace('a', 'b' * 9999999) }}",
     "{{ ('a' * 9999999)|safe|replace('a', 'b' * 9999999) }}", "{{ ('a' * 9999999|safe).join(range(99999)) }}",
     "{{ (('a' * 9999999)|safe).strip('b' * 4999999 ~ 'a') }}", "{{ (('a' * 9999999)|safe).rfind('b' ~ 'a' * 4999999) }}",
-    # Small in memory, but endless for a loop.
+    # Small in memory, but exponential for a loop.
     *(
         "{% set ns = namespace(x=['a'], y=['b']) %}{% for i in range(40) %}"
         "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}" + use
@@ -538,7 +538,7 @@ BOMBS = [
     ),
     "{{ ([messages * 1000] * 1000 * 100)|string }}",
     "{{ ([[1] * 1000] * 99999)|sum(start=[])|length }}",
-    # Many values, each of an acceptable size.
+    # Many values, each within the limit.
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 9999999 ~ i] %}{% endfor %}",
     "{% set ns = namespace(x=[]) %}{% set b = 'a' * 9999999 %}{% for i in range(99999) %}{% set ns.x = ns.x + [b[1:]] %}{% endfor %}",
     "{% set b = 'a' * 9999999 %}{{ ([b] * 99999)|map('upper')|list|length }}",
@@ -555,7 +555,7 @@ BOMBS = [
 ]  # fmt: skip
 
 
-# The cost of each operation is the length of its operands.
+# Each operation costs the length of its operands.
 _WIDE = "{% set a = 'a' * 8000000 ~ 'b' %}{% set b = 'a' * 8000000 ~ 'c' %}"
 BOMBS += [
     _WIDE + use
@@ -580,7 +580,7 @@ BOMBS += [
 
 
 BOMBS += [
-    # Runs of empty strings, which have no characters, and many small texts.
+    # Runs of empty strings, and many small texts.
     "{% set ns = namespace(x='') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
     "{% set x = '' ~ '' %}{% for i in range(9) %}{% set x = [x] * 99|join %}{% endfor %}" + "{% set x = x ~ x ~ x ~ x %}" * 40,
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, 'a' * 60000] %}{% endfor %}{% endfor %}",
@@ -591,7 +591,7 @@ BOMBS += [
     "{% macro f(n) %}{% set ns.x = [ns.x, n ~ 'abc'] %}{{ f(n + 1) if n < 300 }}{{ f(n + 1) if n < 300 }}{% endmacro %}{% set ns = namespace(x=[]) %}{{ f(0) }}",
     # Conditions whose blocks are never entered.
     "{% for i in range(99999) %}{% for j in range(99999) if j < 0 %}{% endfor %}{% endfor %}",
-    # Each character, URL or item may become a long text.
+    # Each character, URL or item becomes a long text.
     "{{ ('a' * 60000)|wordwrap(1, wrapstring='b' * 60000) }}", "{{ ('a.de ' * 13000)|urlize(rel='b' * 60000) }}",
     "{% autoescape true %}{{ ('a' * 40000)|replace('a', 'b' * 60000) }}{% endautoescape %}",
     "{% autoescape true %}{{ (['a'] * 40000)|join('b' * 60000) }}{% endautoescape %}", "{{ (['a'] * 40000)|join('b' * 60000) }}",
@@ -604,7 +604,7 @@ BOMBS += [
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stops the clock: templates end because of their cost, never because of the time."""
+    """Stops the clock, so that templates end because of their cost and not because of time."""
     monkeypatch.setattr(limits, "clock", lambda: 0.0)
 
 
@@ -878,7 +878,7 @@ def test_a_tokenizer_gives_the_template_its_own_tokens() -> None:
         tokenizer.chat_template, chat, tokenizer=tokenizer, bos_token=special("<pad>")
     )
     assert other[0].text == "<pad>"
-    # An encoding does not name these variables.
+    # An encoding does not define these variables.
     with pytest.warns(UserWarning, match="reads bos_token, which an encoding does not name.* pass"):
         segments = render_template(tokenizer.chat_template, chat, tokenizer=gpt2)
     assert [segment.text for segment in segments] == ["Hi"]

@@ -1,4 +1,4 @@
-"""Tests `audit_template` and its command: fields forge control tokens, segments never do."""
+"""Tests `audit_template` and its command: text can forge control tokens, segments cannot."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def qwen() -> bpe_engine.Encoding:
 
 
 def tricks(audit: TemplateAudit, field: str) -> set[str]:
-    """Returns the tricks that forge a token from a field in a prompt of one text."""
+    """Returns the tricks that forge a token from a field if the prompt is encoded as one text."""
     (tried,) = [tried for tried in audit.fields if tried.name == field]
     return set(tried.naive)
 
 
 def json_tokenizer(names: list[dict[str, object]], normalizer: object) -> hf.Tokenizer:
-    """Returns a tokenizer file of single bytes with these added tokens."""
+    """Returns a tokenizer of single bytes with the given added tokens and normalizer."""
     added = [{"id": 300 + place, **name} for place, name in enumerate(names)]
     vocab = {text_of(bytes([byte])): byte for byte in range(256)}
     step = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
@@ -75,7 +75,7 @@ def test_literal_names(qwen: bpe_engine.Encoding) -> None:
 
 
 def test_names_that_the_template_completes(qwen: bpe_engine.Encoding) -> None:
-    """The template removes literal names, but not parts of names."""
+    """A template that writes part of a name itself can be made to complete the name."""
     clean = "{{ m.content | replace('<', '') }}"
     audit = audit_template(f"{LOOP}<|{clean}|>{STOP}", qwen)
     assert tricks(audit, "content of user") == {"completed"}
@@ -88,7 +88,7 @@ def test_names_that_the_template_completes(qwen: bpe_engine.Encoding) -> None:
 
 
 def test_names_that_are_split() -> None:
-    """The name is split between fields: each single field is clean."""
+    """A name split between two fields is found, though each field by itself is clean."""
     enc = json_tokenizer([added("<|im_start|>"), added("<|im_end|>")], None)
 
     def clean(value: str) -> str:
@@ -122,7 +122,7 @@ def test_normalizers_and_spaces() -> None:
 
 
 def test_templates_that_decode(qwen: bpe_engine.Encoding) -> None:
-    """Forgery requires text that the template joins again."""
+    """Escaped text that the template unescapes is found to forge tokens."""
     clean = "| replace('<|', '') | replace('|>', '') | replace('<', '') | replace('>', '')"
     undone = "| replace('&lt;', '<') | replace('&gt;', '>')"
     audit = audit_template(f"{LOOP}{{{{ m.content {clean} {undone} }}}}\n{STOP}", qwen)
@@ -149,7 +149,7 @@ def test_every_field(qwen: bpe_engine.Encoding) -> None:
 def test_segments_that_are_trusted_by_mistake_are_found(
     qwen: bpe_engine.Encoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The audit fails if segments are trusted by mistake, because it checks them."""
+    """The audit also checks segments, and fails if untrusted segments are marked as trusted."""
     real = ChatTemplate.render
 
     def render(self: ChatTemplate, *args: object, **variables: object) -> list[Segment]:
@@ -186,7 +186,7 @@ def test_refusals_and_unknown_tokens(qwen: bpe_engine.Encoding) -> None:
 
 
 def test_roles_and_all_kinds_of_tokenizers(qwen: bpe_engine.Encoding) -> None:
-    """The token before a text comes from the tokenizer, and is not forged."""
+    """`bos_token` is tried like any other variable, unless the caller passes its value."""
     template = "{{ bos_token }}" + f"{LOOP}{{{{ m.content | length }}}}{STOP}"
     tokenizer = bpe_engine.Tokenizer(qwen, bos_token="<|endoftext|>")
     audit = audit_template(template, tokenizer, eos_token="<|endoftext|>")
@@ -206,7 +206,7 @@ def test_segments_forge_nothing(name: str) -> None:
     assert audit.lets_through("naive") and audit.prompts > 100
 
 
-#: The first two differ in what their normalizers make of a name.
+#: Real tokenizers; the normalizers of the first two treat names differently.
 REAL = ["deepseek", "models/t5-small", "models/bert-base-uncased", "models/xlnet-base-cased"]
 
 
@@ -260,7 +260,7 @@ def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("normalizer", [None, {"type": "NFC"}, {"type": "Lowercase"}])
 def test_added_tokens_that_are_normalized_raise_no_false_alarm(normalizer: Any) -> None:
-    """`add_tokens` makes tokens recognized in normalized text; no caller forges them here."""
+    """Added tokens that are matched in normalized text raise no false alarm."""
     tokenizer = hf.Tokenizer.from_str(json.dumps(byte_level_file(normalizer=normalizer)))
     tokenizer.add_tokens(["<|turn|>", "<|over|>"])
     template = "{% for m in messages %}<|turn|>{{ m.role }}\n{{ m.content }}<|over|>\n{% endfor %}"

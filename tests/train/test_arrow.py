@@ -1,4 +1,4 @@
-"""Tests counting on many machines: Arrow tables, and batches as Ray and Spark pass them."""
+"""Tests counting for many machines: Arrow tables, and batches as Ray and Spark pass them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows(count: int) -> list[str | None]:
 
 
 def whole(texts: list[str | None], folder: Path) -> dict[bytes, int]:
-    """Returns the vocabulary that one process learns."""
+    """Returns the vocabulary that one process learns from the same texts."""
     path = folder / "whole.parquet"
     arrow.parquet.write_table(arrow.table({"text": texts}), path)
     return train_vocabulary(
@@ -55,7 +55,7 @@ def test_a_table_is_counted(tmp_path: Path) -> None:
 
 
 def test_batches_as_spark_gives_them(tmp_path: Path) -> None:
-    """`mapInArrow` passes and expects an iterator of record batches."""
+    """Counts iterators of record batches, which Spark's `mapInArrow` passes and expects."""
     texts = rows(300)
     count = functools.partial(count_pieces, pattern="gpt2", special_tokens=["<|end|>"])
 

@@ -1,4 +1,4 @@
-"""Tests ``vocab-tools train`` and ``count`` as users run them."""
+"""Tests ``vocab-tools train`` and ``count`` as a user runs them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_folders_of_counts(corpus: Path, tmp_path: Path) -> None:
-    """Reads counts as written by Spark; with balance, each file is a separate corpus."""
+    """A folder of counts is read as Spark writes it; with balance, each folder is one corpus."""
     pytest.importorskip("pyarrow")
     text = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
     options = ["--vocab-size", 320, "--pattern", "gpt2", "-q", "-o", "-"]

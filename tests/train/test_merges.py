@@ -1,4 +1,4 @@
-"""Compares all merges with Hugging Face's."""
+"""Compares all learned merges with Hugging Face's merges."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def merges_of_tokenizers(
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Split("\n", "removed")
-    # The limit of `tokenizers` is exclusive: one more than the longest token.
+    # The limit in `tokenizers` is exclusive: one more than the length of the longest token.
     limit = {} if max_length is None else {"max_token_length": max_length + 1}
     trainer = trainers.BpeTrainer(
         vocab_size=size,
@@ -68,7 +68,7 @@ def check_tokenizers(name: str, most_pieces: int, longest: int, most_tokens: int
     least, length = chooser.randint(0, 4), chooser.choice([None, None, 2, 3, 5])
     found = learned(counts, size, least, length)
     expected = merges_of_tokenizers(counts, size, least, length)
-    # Hugging Face lists a repeated pair at its last merge.
+    # Hugging Face lists a repeated pair only at its last merge.
     last = {pair: place for place, pair in enumerate(found)}
     assert [pair for place, pair in enumerate(found) if last[pair] == place] == expected
 
@@ -87,7 +87,7 @@ def test_like_tokenizers_at_length(part: int) -> None:
 
 
 def test_long_pieces_take_linear_time() -> None:
-    """A piece of two million bytes, every part of which merges."""
+    """A piece of two million bytes, in which every part merges, is learned in linear time."""
     chooser = seeded("long piece")
     piece = bytes(chooser.choices(b"abcdefghij", k=2_000_000))
     assert len(learned({piece: 1}, 256 + 2000)) == 2000
@@ -107,6 +107,6 @@ def test_a_missing_byte_is_named() -> None:
 
 
 def test_words_are_encoded_by_the_base_first() -> None:
-    """Encodes pieces as the base does: a token stays whole, and ranks decide otherwise."""
+    """Pieces are encoded by the base first: a token of the base is whole, ranks decide the rest."""
     base = [*BASE, b"bc", b"ab", b"abcd"]
     assert learned({b"abc": 3, b"abcd": 9}, 260, base=base) == [(b"a", b"bc")]

@@ -1,4 +1,4 @@
-"""Tests tokenizers of every model from `vocab-tools train --model`, as read by other packages."""
+"""Tests that other packages read the tokenizers of `vocab-tools train --model`, of every model."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_tokenizers_gives_the_same_ids(model: str, like: str, corpus: Path) -> N
         assert trained.tokenizer.decode(trained.tokenizer.encode("the words").ids) == "the words"
 
 
-#: Sums in single precision may choose another path if scores differ by less.
+#: If scores differ by less, sums in single precision may choose a different path.
 NEARLY = 1e-3
 
 
 def check_with_sentencepiece(trained: Any, path: Path, lines: list[str]) -> None:
-    """Compares ids of a trained tokenizer, of its ``.model`` and of sentencepiece."""
+    """Compares the ids of a trained tokenizer, of its ``.model``, and of sentencepiece."""
     sentencepiece = pytest.importorskip("sentencepiece")
     path.write_bytes(trained.sentencepiece())
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
@@ -76,7 +76,7 @@ def check_with_sentencepiece(trained: Any, path: Path, lines: list[str]) -> None
     for text, ids in zip(lines, theirs.encode(lines)):
         assert ours.encode(text).ids == ids, text
         made = trained.tokenizer.encode(text, add_special_tokens=False).ids
-        # In a tokenizer.json, a new text begins after an added token.
+        # In a tokenizer.json, the text after an added token is normalized as a new text.
         if made != ids and "<sep>" not in text:
             scores = [sum(map(theirs.get_score, row)) for row in (made, ids)]
             assert scores[0] == pytest.approx(scores[1], abs=NEARLY), text
@@ -117,7 +117,7 @@ def test_sentencepiece_gives_our_ids_of_many_texts(
 
 
 def normalized_by(package: Any, **model: Any) -> Any:
-    """Returns a function that only normalizes text by a model's rules."""
+    """Returns a function that normalizes text by a model's rules, and does nothing else."""
     flags = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
     return package.SentencePieceNormalizer(**model, **dict.fromkeys(flags, False)).normalize
 
@@ -132,7 +132,7 @@ def test_rules_are_those_of_sentencepiece(name: str) -> None:
     ours = normalized_by(sentencepiece, model_proto=model)
     characters = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
     changed = [it for it in characters if theirs(it) != it]
-    # Characters that are newer than our Unicode tables stay unchanged.
+    # Characters newer than our Unicode tables stay unchanged.
     newer = {it for it in changed if ours(it) == it}
     assert len(newer) < 350 and all(ord(it) > 0x1C00 for it in newer)
     assert [it for it in characters if it not in newer and ours(it) != theirs(it)] == []
@@ -188,7 +188,7 @@ def test_a_trained_tokenizer_is_a_pipeline_for_the_next(
         (["--model", "bpe", "--like", "nothing"], "like is 'nothing'; give a folder"),
         (["--character-coverage", "0.9"], "--character-coverage needs --model or --like"),
         (["--max-memory", "tiny"], "is not a size of 1M or more"),
-        # Before the corpus is read: the pattern matches no file.
+        # This error comes before the corpus is read, because the pattern matches no file.
         (["--like", "t5", "-o", "x.model"], "a .model cannot express the normalizer Nmt"),
     ],
 )
@@ -234,7 +234,7 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str, corpus: 
 
 @pytest.mark.parametrize("model", ["bpe", "wordpiece", "unigram", "wordlevel"])
 def test_a_user_defined_token_is_no_second_token(model: str, corpus: Path) -> None:
-    """User-defined tokens are not learned again, even as words or characters of the text."""
+    """User-defined tokens are not learned again, even if the text has them as words."""
     names = ["the", "\u2581the", "e", "##e"]
     trained = train_model([corpus], 1200, model=model, user_defined=names)
     contents = json.loads(trained.tokenizer_json())["model"]["vocab"]

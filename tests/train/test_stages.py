@@ -1,4 +1,4 @@
-"""Tests training with a second stage (superwords), and with several corpora in balance."""
+"""Tests training with a second stage (superwords), and balanced training on several corpora."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def words_of(token: bytes) -> int:
 
 
 def test_superwords(english: Path) -> None:
-    """Before the transition no token crosses a word boundary; afterwards some do, but none crosses
-    a line or has too many words; the text has fewer tokens."""
+    """No token learned before the transition crosses a word boundary. Later tokens may, within a
+    line and up to four words, and the text needs fewer tokens."""
     plain = train_vocabulary(english, 340)
     result = train_vocabulary(english, 340, TrainOptions(superwords_from=280))
     assert list(result.ranks)[:280] == list(plain.ranks)[:280]
@@ -72,7 +72,7 @@ def test_lines_need_text(english: Path) -> None:
 
 
 def corpora(folder: Path) -> list[list[Path]]:
-    """A large corpus, a small corpus, and a corpus with other letters."""
+    """Writes a large corpus, a small corpus, and a corpus with Han characters."""
     chooser = seeded("balance")
     found = []
     for name, letters, lines in [("a", "abcde", 200), ("b", "vwxyz", 30), ("c", "猫犬鳥魚", 30)]:
@@ -84,7 +84,7 @@ def corpora(folder: Path) -> list[list[Path]]:
 
 
 def tokens_of(text: bytes, merges: list[tuple[bytes, bytes]]) -> int:
-    """Returns the number of tokens of a text after applying merges one by one."""
+    """Returns the number of tokens of a text after applying the merges one by one."""
     tokens = [text[place : place + 1] for place in range(len(text))]
     for left, right in merges:
         place = 0
@@ -108,7 +108,7 @@ def test_each_merge_serves_the_corpus_that_is_worst_off(tmp_path: Path, unit: st
     pairs = [(merge.left, merge.right) for merge in result.merges]
     assert len(pairs) == 20
     for number, merge in enumerate(result.merges):
-        # No merge crosses a piece, and pieces begin at spaces.
+        # Merges never cross pieces, and pieces begin at spaces, so texts are merged as a whole.
         tokens = [tokens_of(text.encode(), pairs[:number]) for text in texts]
         rates = [unit / count for unit, count in zip(units, tokens)]
         assert rates[merge.corpus] == min(rates), number

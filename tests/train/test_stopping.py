@@ -1,4 +1,4 @@
-"""Tests Ctrl-C during counting and merging, and the temporary files of counts."""
+"""Tests Ctrl-C during counting and merging, and the temporary files of counting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CUT = cutting("gpt2")
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Text of about fourteen blocks, with many distinct words."""
+    """Writes a text of about fourteen blocks, with many distinct words."""
     chooser = seeded("stopping")
     path = tmp_path / "text.txt"
     words = [f"word{number}" for number in range(5000)]
@@ -39,7 +39,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 class Interrupting:
-    """A wrapper of counts that presses Ctrl-C at the nth call of a method."""
+    """Wraps counts, and presses Ctrl-C at the nth call of a method."""
 
     def __init__(self, pieces: Any, method: str, call: int, calls: list[str]) -> None:
         self.pieces, self.method, self.left, self.calls = pieces, method, call, calls
@@ -74,7 +74,7 @@ def test_ctrl_c_while_counting_leaves_no_file(
     )
     with pytest.raises(KeyboardInterrupt):
         count_corpus([corpus], CUT, num_threads=1, max_memory=30_000)
-    # Blocks in progress are finished; no others begin.
+    # Blocks in progress are finished, and no further block begins.
     assert calls[-1] == "spill" if method == "spill" else calls.count("count") <= call + 3
     assert list(temporary.iterdir()) == []
 
@@ -83,7 +83,7 @@ def test_ctrl_c_while_counting_leaves_no_file(
 def test_an_error_leaves_out_blocks_that_wait(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    """The only thread is at work until all blocks that wait are cancelled."""
+    """After an error, waiting blocks are cancelled: the busy thread counts at most two blocks."""
     cancelled = threading.Event()
     counted: list[int] = []
 
@@ -117,12 +117,12 @@ def test_an_error_leaves_out_blocks_that_wait(
 
 
 def long_piece() -> bytes:
-    """A piece whose merges take seconds even on a fast machine."""
+    """Returns a piece whose merges take seconds even on a fast machine."""
     return bytes(seeded("merging").choices(b"abcdefghij", k=10_000_000))
 
 
 def test_ctrl_c_while_merging() -> None:
-    """Merging checks for signals, and so ends early."""
+    """Merging checks for signals, and therefore ends early."""
     table = PieceCounts(r"\S+")
     table.add([long_piece()], [1])
     done: list[int] = []
@@ -140,7 +140,7 @@ def test_ctrl_c_while_merging() -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("command", [["train", "--vocab-size", "300"], ["count"]])
 def test_ctrl_c_ends_the_command_cleanly(tmp_path: Path, command: list[str]) -> None:
-    """The command ends with 130 and one line, without an output or temporary file."""
+    """The command ends with status 130 and one line, and leaves no output or temporary file."""
     pytest.importorskip("pyarrow")
     text, out, temporary = tmp_path / "text.txt", tmp_path / "out", tmp_path / "temporary"
     os.mkfifo(text)
@@ -173,7 +173,7 @@ def test_many_files_of_counts_become_few(corpus: Path) -> None:
 
 
 def test_memory_counts_tables_in_use() -> None:
-    """The limit also holds for a thread that counts without pause."""
+    """The reported memory includes the tables of a thread that is still counting."""
     pieces = CUT.counter()
     pieces.count([" ".join(f"w{number}" for number in range(100_000))])
     before = pieces.memory()

@@ -1,4 +1,4 @@
-"""Tests training on files: which text is read, cut out or refused; the rest has no effect."""
+"""Tests training on files: which text is read, cut out or refused, and what has no effect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROMANIAN = "Științele naturii: mulți învățăcei își fac lecțiile în p�
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Three files in a folder."""
+    """Writes a folder with three files."""
     chooser = seeded("training corpus")
     words = "low lower lowest new newer newest wide wider widest the of and in 2024 猫 犬".split()
     folder = tmp_path / "corpus"
@@ -73,7 +73,7 @@ def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
 
 @pytest.mark.parametrize("text", [SPANISH, ROMANIAN], ids=["Spanish", "Romanian"])
 def test_normalization_forms(text: str, tmp_path: Path) -> None:
-    """Composed and decomposed text give different tokens, and the same with NFC."""
+    """Composed and decomposed text give different tokens, and with NFC the same tokens."""
     results = {}
     for form in ("NFC", "NFD"):
         path = tmp_path / form
@@ -249,7 +249,7 @@ def test_files_of_counts_that_are_cut_off(tmp_path: Path) -> None:
 def test_paragraphs_that_are_lines_are_counted_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counts equal those of the whole text; a special token with a space forbids the cut."""
+    """Parts have the counts of the whole text; a special token with a space prevents the cut."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word. <|a b|>.\n\n" * 60
