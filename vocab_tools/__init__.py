@@ -12,7 +12,7 @@ True
 
 from __future__ import annotations
 
-# Replaces `typing.TYPE_CHECKING`: importing `typing` takes long, and Ctrl-C is not handled yet.
+# Replaces `typing.TYPE_CHECKING`: importing `typing` is slow, and Ctrl-C is not handled yet.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ __all__ = [
     "write_report",
 ]
 
-#: Public names of each module. A module is imported when one of its names is first used, so that
-#: the command starts at once and handles Ctrl-C from the start.
+#: Public names of each module. A module is imported on the first use of one of its names, so the
+#: command starts quickly, and handles Ctrl-C from the start.
 _NAMES = {
     "bases": ("Base", "open_base"),
     "check": ("check_vocabulary",),

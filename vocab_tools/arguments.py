@@ -15,12 +15,12 @@ _Options = TypeVar("_Options")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: Maximum of every number.
+#: Maximum value of every numeric argument.
 _LARGEST = (1 << 63) - 1
 
 
 def is_text(value: object) -> bool:
-    """True for a str without surrogates, which UTF-8 can express."""
+    """Returns True for a str without surrogates, which UTF-8 can express."""
     return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
 
 
@@ -46,7 +46,7 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
 def progress_of(
     progress: Callable[[str, int, int], None] | None, step: str
 ) -> Callable[[int, int], None] | None:
-    """Returns the progress function of a step, or None; raises TypeError for no function."""
+    """Returns the progress function of a step, or None. Raises TypeError for any other object."""
     if progress is None:
         return None
     if not callable(progress):

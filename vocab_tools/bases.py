@@ -20,16 +20,16 @@ from .patterns import Pattern, encoding_pattern, find_pattern, named_pattern
 from .ranks import RankSource, check_source, check_special_tokens, load_ranks
 from .text import plural, shorten
 
-#: Pattern for an unknown base.
+#: Name of the pattern for an unknown base.
 DEFAULT_PATTERN = "qwen"
 
 
 @dataclass(frozen=True)
 class Recognized:
-    """The published vocabulary that equals a base or the beginning of a base."""
+    """The published vocabulary that a base equals or extends."""
 
     name: str
-    #: Number of tokens of the base after the published vocabulary.
+    #: Number of tokens in the base beyond the published vocabulary.
     more: int
 
     def __str__(self) -> str:
@@ -46,8 +46,8 @@ class Recognized:
 class Base:
     """Ranks with a pattern and special tokens, as :func:`open_base` returns them.
 
-    Functions that take a source of ranks also take a base: a program that calls several functions
-    opens the source once.
+    Functions that take a source of ranks also take a base, so that a program that calls several
+    functions opens the source only once.
     """
 
     ranks: dict[bytes, int] = field(repr=False)
@@ -80,16 +80,16 @@ def open_base(
         source: a rank file, ranks, an encoding or its name; a base is returned unchanged.
         pattern: the name of an encoding, or a regular expression that cuts text into pieces. By
             default the pattern of ``source``, if ``source`` is an encoding or has the ranks of a
-            published one; else ``qwen``.
+            published vocabulary; otherwise ``qwen``.
         special_tokens: names and ids to use; by default the special tokens of ``source``, if
             ``source`` is an encoding, or else of the named encoding.
-        extra: more ranks of the base.
+        extra: additional ranks of the base.
 
     Raises:
-        ValueError: the source is a tokenizer without ranks, such as one over characters.
+        ValueError: the source is a tokenizer without ranks, such as a model over characters.
         ValueError: the pattern is neither the name of an encoding nor a valid expression, or ranks
             give a token two ids or an id two tokens.
-        TypeError: an argument has another type; the message names the argument.
+        TypeError: an argument has a wrong type; the message names the argument.
 
     >>> open_base("gpt2").recognized
     Recognized(name='r50k_base', more=0)
@@ -121,10 +121,10 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
     """Loads a source of ranks with its extension, for :func:`identify` to find the pattern.
 
     The name of an encoding, a ``tokenizer.json``, ``tekken.json`` or a folder becomes an encoding;
-    a rank file stays a file, for a linter.
+    a rank file is returned as a path, so that the check can read its lines.
 
     Raises:
-        ValueError: the source is a tokenizer without ranks, such as one over characters.
+        ValueError: the source is a tokenizer without ranks, such as a model over characters.
         TypeError: the argument is not a source of ranks.
 
     >>> opened("gpt2")
@@ -156,7 +156,7 @@ def _opened(source: sources.Source) -> RankSource:
 
 
 class NoRanksError(UnsupportedTokenizer):
-    """Error for a tokenizer that ranks and one pattern cannot express. The text says why."""
+    """Error for a tokenizer that ranks and one pattern cannot express. The message says why."""
 
 
 def _own_pattern(source: RankSource) -> Pattern | None:
@@ -177,10 +177,10 @@ def identify(
 ) -> Base:
     """Returns the pattern and special tokens to use with these ranks.
 
-    A given pattern is used without its special tokens: these come from the vocabulary with these
-    ranks. Otherwise the pattern comes from that vocabulary, too. An unknown vocabulary without a
-    given pattern gets the pattern of ``qwen``, and its special tokens unless the ranks use all of
-    these ids.
+    A given pattern is used without its special tokens, which come from the vocabulary with these
+    ranks. Without a given pattern, the pattern also comes from that vocabulary. An unknown
+    vocabulary without a given pattern gets the pattern of ``qwen``, and qwen's special tokens
+    unless the ranks use all of their ids.
 
     Args:
         ranks: the base.
@@ -208,7 +208,7 @@ def identify(
 
 
 def pattern_note(base: Base) -> tuple[str, str] | None:
-    """Returns the kind and the text of a note about the choice."""
+    """Returns the kind and the text of a note about a pattern that differs from the base's own."""
     if base.name is None or base.own_pattern:
         return None
     return (

@@ -1,4 +1,4 @@
-"""`Brief`: results with a short representation, and a report in notebooks."""
+"""`Brief`: results with a short representation, shown as a report in notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST = 60
 
 
 def in_notebook(result: object) -> str | None:
-    """Returns the report on a result as a frame for a notebook; None for a result without a
+    """Returns the report on a result as a frame for a notebook; None if the result has no
     report."""
     # Imported through the package, because reports import the results.
     import vocab_tools
@@ -19,8 +19,8 @@ def in_notebook(result: object) -> str | None:
 
 
 class Brief:
-    """A result with a short representation: long values are cut, collections counted, and nested
-    results named.
+    """A result whose representation is short: long values are cut, collections are counted, and
+    nested results are named.
 
     >>> class Result(Brief):
     ...     def __init__(self):
@@ -34,7 +34,7 @@ class Brief:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str | None:
-        """Returns the report on the result, for notebooks."""
+        """Returns the report on the result as HTML, for notebooks."""
         return in_notebook(self)
 
 

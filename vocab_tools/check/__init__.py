@@ -1,4 +1,4 @@
-"""Checks vocabularies: a linter with one rule for each kind of finding.
+"""Checks vocabularies: a linter with a rule for each kind of finding.
 
 Each finding has a code, a severity, a count and examples. Errors are defects that break encoding or
 decoding; warnings are tokens or words that miss their purpose; other findings are facts worth
@@ -51,22 +51,22 @@ def check_vocabulary(
     errors: str = "strict",
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckResult:
-    """Checks a vocabulary, or its extension.
+    """Checks a vocabulary, or an extended vocabulary.
 
     Args:
         base: a rank file, ranks, or an encoding. Defects of rank files are reported.
         extra: the extension: one source, or several in the order of loading.
         pattern: the name of an encoding, or a regular expression. By default the pattern of the
-            published vocabulary that ``base`` equals or extends, or else ``qwen``.
+            published vocabulary that ``base`` equals or extends; otherwise ``qwen``.
         special_tokens: names and ids, or a file of special tokens; by default the special tokens of
             the recognized vocabulary.
-        words: the words to become tokens: a file, lines, or a result of
+        words: the words that should become tokens: a file, lines, or a result of
             :func:`vocab_tools.read_words` or :func:`vocab_tools.propose_words`, whose words are
             used unchanged; frequencies are ignored.
-        corpus: a text file, or several, to compare base and extended vocabulary.
+        corpus: one or more text files on which to compare the base and the extended vocabulary.
         field: the text field of JSON lines and Parquet in ``corpus``.
         errors: "strict", or "replace" to read bytes of ``corpus`` that are not UTF-8 as U+FFFD.
-        progress: called repeatedly with the number of tokens done and of all tokens.
+        progress: called repeatedly with the number of tokens done and the number of all tokens.
 
     Raises:
         ValueError: a pattern, a special token, the corpus or an id of a mapping is invalid; ids are

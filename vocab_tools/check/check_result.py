@@ -32,13 +32,13 @@ class CheckResult(WithFindings):
     findings: list[Finding]
     #: Sizes by name: ranks, extra_ranks, special_tokens, max_id_plus_one, unused_ids.
     sizes: dict[str, int]
-    #: Name of the pattern, or the pattern.
+    #: Name of the pattern; the regular expression if the pattern has no name.
     pattern: str
     #: Round-trip class of every id.
     round_trip: dict[int, str]
-    #: Ids that merging does not reach: the reason, and the ids at which merging stops.
+    #: For each id that merging does not reach, the reason, and the ids at which merging stops.
     unreached: dict[int, tuple[str, list[int]]]
-    #: Ids that are never a piece: "never", or "only inside" a longer piece.
+    #: For each id that is never a piece, "never", or "only inside" for part of a longer piece.
     never_whole: dict[int, str]
     corpus: CorpusEffect | None = None
     #: Unused ids below the largest id, as ranges of first and last id.
@@ -55,7 +55,7 @@ class CheckResult(WithFindings):
         return {name: counts[name] for name in ROUND_TRIP_CLASSES}
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns the whole result as plain types, for JSON. Ids that are in no list are OK."""
+        """Returns the whole result as plain types, for JSON. Ids that no list contains are OK."""
         listed = [name for name in ROUND_TRIP_CLASSES if name != "OK"]
         ids: dict[str, list[int]] = {name: [] for name in listed}
         for number, name in self.round_trip.items():

@@ -31,13 +31,13 @@ MERGING_REASONS = {
 
 @dataclass
 class Loaded:
-    """Tokens as read by a loader that keeps the first of two definitions."""
+    """The tokens that a loader reads if the first of two definitions wins."""
 
     ranks: dict[bytes, int] = dataclasses.field(default_factory=dict)
     by_id: dict[int, bytes] = dataclasses.field(default_factory=dict)
     base: dict[bytes, int] = dataclasses.field(default_factory=dict)
     extra: dict[bytes, int] = dataclasses.field(default_factory=dict)
-    #: Lines that repeat a token or an id, each with the earlier definition.
+    #: Descriptions of lines that repeat a token or an id, with the earlier definition.
     repeated_tokens: list[str] = dataclasses.field(default_factory=list)
     repeated_ids: list[str] = dataclasses.field(default_factory=list)
     shadows: list[str] = dataclasses.field(default_factory=list)
@@ -70,9 +70,9 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ListedWord:
-    """A word to become a token."""
+    """A word that should become a token."""
 
-    #: Word as listed, and in normalization form C.
+    #: The word as listed; the word in normalization form C.
     listed: str
     word: str
     #: Pieces into which the pattern cuts the word.
@@ -89,27 +89,27 @@ class TokenAudit:
     ids: list[int]
     #: "valid", "prefix", "suffix", "middle" or "nonsense"; in the order of `ids`.
     utf8: list[str]
-    #: True for a token that overlaps several characters and cuts one; in the order of `ids`.
+    #: True for a token that spans several characters and cuts one of them; in the order of `ids`.
     crosses: list[bool]
-    #: For ids that merging does not reach: the reason, and the ids at which merging stops.
+    #: For each id that merging does not reach, the reason, and the ids at which merging stops.
     unreached: dict[int, tuple[str, list[int]]]
-    #: Ids that are never a piece: "never", or "only inside" a longer piece.
+    #: For each id that is never a piece, "never", or "only inside" for part of a longer piece.
     never_whole: dict[int, str]
     #: Round-trip class of every id, special tokens included.
     round_trip: dict[int, str]
-    #: Encoding of a token's text, if that is not the token.
+    #: Ids of a token's text, if they are not the token itself.
     encoded: Mapping[int, list[int]]
 
 
 @dataclass
 class Context:
-    """All inputs of rules. Expensive parts are computed on first use."""
+    """All inputs of the rules. Expensive parts are computed on first use."""
 
     files: list[RankFile]
     loaded: Loaded
     pattern: Pattern
     special_tokens: dict[str, int]
-    #: Words to become tokens, as listed; None without a list.
+    #: Words that should become tokens, as listed; None without a list.
     listed: list[str] | None = None
     corpus_paths: list[str | os.PathLike[str]] = dataclasses.field(default_factory=list)
     #: Text field of JSON lines and Parquet in the corpus.
@@ -133,7 +133,7 @@ class Context:
         return f"{number} {show(self.loaded.by_id[number])}"
 
     def new_first(self, numbers: Iterable[int]) -> tuple[list[int], int | None]:
-        """Returns ids with new tokens first, and the number of new tokens; None without an
+        """Returns the ids, new tokens first, and the number of new tokens, which is None without an
         extension."""
         listed = list(numbers)
         if "extra" not in self.has:
@@ -143,12 +143,12 @@ class Context:
 
     @functools.cached_property
     def new_ids(self) -> frozenset[int]:
-        """Ids of the extension."""
+        """Ids of the extension's tokens."""
         return frozenset(self.loaded.extra.values())
 
     @functools.cached_property
     def splitter(self) -> Callable[[str], list[str]]:
-        """Cuts text into pieces."""
+        """A function that cuts text into pieces."""
         return self.pattern.splitter().split
 
     @functools.cached_property
@@ -199,7 +199,7 @@ class Context:
 
     @functools.cached_property
     def ids_by_utf8(self) -> dict[str, list[int]]:
-        """Ids of tokens that are not valid UTF-8, by kind of damage."""
+        """Ids of tokens that are not valid UTF-8, by the kind of their bytes."""
         kinds: dict[str, list[int]] = {}
         for number, kind in zip(self.audit.ids, self.audit.utf8):
             if kind != "valid":
@@ -207,7 +207,7 @@ class Context:
         return kinds
 
     def _usable_specials(self) -> dict[str, int]:
-        """Returns the special tokens whose ids are not used by other tokens."""
+        """Returns the special tokens whose ids no other token uses."""
         usable: dict[int, str] = {}
         for name, number in self.special_tokens.items():
             if name and number not in self.loaded.by_id:
@@ -216,7 +216,7 @@ class Context:
 
     @functools.cached_property
     def words(self) -> list[ListedWord]:
-        """Words to become tokens."""
+        """Words that should become tokens."""
         listed = list(dict.fromkeys(self.listed or []))
         normal = [unicodedata.normalize("NFC", word) for word in listed]
         encoded = [word.encode() for word in normal]
@@ -228,7 +228,7 @@ class Context:
 
     @functools.cached_property
     def new_words(self) -> set[str]:
-        """Words that the base lacks."""
+        """Words that should become tokens and are not tokens of the base."""
         if self.listed is not None:
             base = self.loaded.base
             return {word.word for word in self.words if word.word.encode() not in base}

@@ -1,4 +1,4 @@
-"""Explains findings, with advice, for `vocab-tools explain` and the manual."""
+"""Explains findings and gives advice, for `vocab-tools explain` and the manual."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .folder.folder_rules import FOLDER_RULES
 
 __all__ = ["explain", "explanations", "sections"]
 
-#: Rules by title.
+#: Rules by the title of their section.
 _RULES: dict[str, list[Rule[Any]]] = {
     "Of a vocabulary": [*RULES],
     "Of a model's folder": [*FOLDER_RULES],
@@ -17,7 +17,7 @@ _RULES: dict[str, list[Rule[Any]]] = {
 
 
 def explanations() -> list[Rule[Any]]:
-    """Returns all rules: for vocabularies, then for folders."""
+    """Returns the rules for vocabularies, followed by the rules for folders."""
     return [rule for rules in _RULES.values() for rule in rules]
 
 

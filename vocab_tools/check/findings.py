@@ -1,10 +1,10 @@
 """Findings of a check, and their rules.
 
-A rule is a function for one finding's code: it inspects the :class:`~.context.Context` of a
-vocabulary, or the :class:`~.folder.model_folder.ModelFolder`, and returns examples. To change a
-finding, search for its code in small letters in ``check/rules/`` and ``check/folder/rules/``; to
-add a finding, write a function there and decorate it with ``RULES.rule``. The docstring says why
-the finding matters, and after ``Do:`` what to do: `vocab-tools explain` prints it.
+A rule is a function named like a finding's code: the function inspects the
+:class:`~.context.Context` of a vocabulary, or the :class:`~.folder.model_folder.ModelFolder`, and
+returns examples. To change a finding, search ``check/rules/`` and ``check/folder/rules/`` for its
+code in lower case; to add a finding, write a function there and decorate it with ``RULES.rule``.
+`vocab-tools explain` prints the docstring: why the finding matters, and after ``Do:`` a remedy.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .context import Context
 
 Severity = Literal["error", "warning", "info"]
 
-#: Severities, most severe first: the order of the findings.
+#: Severities in the order in which findings are listed, most severe first.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 #: Maximum number of examples of a finding.
 MOST_EXAMPLES = 20
 
-#: Maximum number of characters of a list of pieces or ids in an example.
+#: Maximum length in characters of a list of pieces or ids in an example.
 MOST_LIST = 200
 
 
@@ -37,7 +37,7 @@ class Finding(Brief):
     count: int
     message: str
     examples: list[str]
-    #: Number of new tokens among the counted; None if unknown.
+    #: Number of counted tokens that are new; None if unknown.
     new: int | None = None
 
     @property
@@ -67,27 +67,27 @@ class WithFindings(Reported):
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a rule that has more to state than a list of examples."""
+    """The result of a rule that returns more than a list of examples."""
 
     examples: Sequence[str]
-    #: Count; None for the number of examples.
+    #: Count of problems; None if it is the number of examples.
     count: int | None = None
     #: Replaces the rule's own message.
     message: str = ""
-    #: Number of new tokens among the counted.
+    #: Number of counted tokens that are new.
     new: int | None = None
 
 
-#: Result of a rule: an example for each problem, or :class:`Found`.
+#: The result of a rule: an example for each problem, or a :class:`Found`.
 Outcome = Found | Sequence[str]
 
 
 class Checked(Protocol):
-    """Input of rules."""
+    """The input of rules."""
 
     @property
     def has(self) -> Collection[str]:
-        """Names of the inputs that are given."""
+        """Names of the available inputs."""
 
 
 CheckedT = TypeVar("CheckedT", bound=Checked)
@@ -97,7 +97,7 @@ _Look = Callable[[CheckedT], Outcome]
 
 @dataclass(frozen=True)
 class Rule(Generic[CheckedT]):
-    """A rule: code, severity and message of a finding, and the function that finds it."""
+    """A rule: a finding's code, severity and message, and the function that finds examples."""
 
     code: str
     severity: Severity
@@ -133,13 +133,13 @@ class Rules(list[Rule[CheckedT]]):
     def rule(
         self, severity: Severity, message: str, *, needs: Sequence[str] = ()
     ) -> Callable[[_Look[CheckedT]], _Look[CheckedT]]:
-        """Makes a function the rule for the finding of the same name in capitals.
+        """Makes a function the rule for the finding whose code is its name in capitals.
 
         Args:
             severity: "error" for defects that break encoding or decoding, "warning" for tokens or
                 words that miss their purpose, "info" for facts worth knowing.
             message: describes the finding, in the plural.
-            needs: required inputs; a rule without them is skipped.
+            needs: required inputs; the rule is skipped if an input is missing.
         """
 
         def add(look: _Look[CheckedT]) -> _Look[CheckedT]:

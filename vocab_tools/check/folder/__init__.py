@@ -1,6 +1,6 @@
 """Checks a model's folder before it is served.
 
-Compares the tokenizers of its files and AutoTokenizer's on texts, and the files with each other.
+Compares the tokenizers of all files and AutoTokenizer on texts, and the files with each other.
 The rule of each finding is a function in :mod:`vocab_tools.check.folder.rules`.
 """
 
@@ -29,15 +29,14 @@ def check_folder(
 ) -> FolderResult:
     """Checks a model's folder before it is served.
 
-    Downloads nothing, and runs no code of the folder. AutoTokenizer's tokenizer is compared, too,
-    if transformers is installed.
+    Downloads nothing, and runs no code of the folder. If transformers is installed, AutoTokenizer's
+    tokenizer is also compared.
 
     Args:
-        folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it; or a tokenizer file to
-            check alone.
-        texts: one or more texts for the comparison, in addition to the check's texts. Each line
-            counts; if no line differs, the whole text counts.
-        against: an earlier version of the folder, or of the file. Changed ids of texts, tokens,
+        folder: a folder for ``AutoTokenizer.from_pretrained``, or a single tokenizer file.
+        texts: one or more texts for the comparison, in addition to the check's own texts. Each line
+            is compared; if no line differs, the whole text is compared.
+        against: an earlier version of the folder or file. Changes in the ids of texts, tokens,
             merges, settings and decoded text are errors.
 
     Raises:

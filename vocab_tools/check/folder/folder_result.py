@@ -1,4 +1,4 @@
-"""The result of the check of a model folder."""
+"""The result of checking a model folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..findings import Finding, WithFindings
 
 @dataclass(frozen=True)
 class CheckedSource:
-    """Another tokenizer of the folder."""
+    """A tokenizer of the folder, and its comparison with the first tokenizer."""
 
     #: File or files, or "AutoTokenizer".
     name: str
@@ -19,7 +19,7 @@ class CheckedSource:
     #: Largest id plus one.
     size: int
     added_tokens: int
-    #: Number of texts compared with the first source, and of texts with different ids.
+    #: Number of texts compared with the first source; number of texts with different ids.
     compared: int = 0
     differing: int = 0
     #: Number of texts not compared because they contain names of special tokens.
@@ -33,13 +33,13 @@ class FolderResult(WithFindings):
     #: Path of the folder.
     path: str
     findings: list[Finding]
-    #: Tokenizers. All others are compared with the first.
+    #: Tokenizers; each is compared with the first tokenizer.
     sources: list[CheckedSource] = field(default_factory=list)
-    #: Fingerprint of the first tokenizer; None if there is none for its file.
+    #: Fingerprint of the first tokenizer; None if its reader computes no fingerprint.
     fingerprint: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns everything as plain types, for JSON."""
+        """Returns the whole result as plain types, for JSON."""
         return {
             "ok": self.ok,
             "folder": self.path,

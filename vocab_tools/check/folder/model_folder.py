@@ -33,13 +33,13 @@ TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 MODEL_FILES = ("config.json", "generation_config.json")
 
 #: Names of SentencePiece models other than ``tokenizer.model``. Only this check reads such files,
-#: because ids of some differ from ids of the folder's tokenizer.
+#: because in some folders their ids differ from the ids of the tokenizer.
 MODEL_NAMES = (*RENUMBERED, "target.spm", "tokenizer.model.v*")
 
-#: Beginning of the pointer file that Git LFS leaves in place of a file.
+#: Start of the pointer file that Git LFS stores in place of a file.
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
-#: Number of ordinary tokens whose texts are compared, one by one and joined.
+#: Maximum number of ordinary tokens whose texts are compared, one by one and joined.
 MOST_TOKENS = 1000
 
 
@@ -76,11 +76,11 @@ _ALIKE: tuple[Callable[[Source], object], ...] = (
 
 
 class ModelFolder:
-    """A folder to serve. Expensive parts are computed on first use.
+    """A model folder to check. Expensive parts are computed on first use.
 
     Args:
-        path: the folder; or a tokenizer file to check alone.
-        texts: more texts for the comparison.
+        path: the folder, or a single tokenizer file.
+        texts: additional texts for the comparison.
         earlier: the earlier version of the folder, for the rules about changes.
     """
 
@@ -90,16 +90,16 @@ class ModelFolder:
         self.path = path
         self._texts = list(texts)
         self._earlier = earlier
-        #: Unreadable files, and why.
+        #: Unreadable files, with the reasons.
         self.broken: list[str] = []
-        #: Sources that could not be compared, and why.
+        #: Sources that could not be compared, with the reasons.
         self.skipped: list[str] = []
-        #: Why AutoTokenizer fails on the folder.
+        #: AutoTokenizer's error for the folder, if any.
         self.refused: str | None = None
 
     @property
     def has(self) -> frozenset[Need]:
-        """Names of the inputs in the folder."""
+        """Names of the inputs that the folder has."""
         given: list[Need] = []
         given += ["tokenizer"] if self.main else []
         given += ["transformers"] if self.transformers else []
@@ -124,16 +124,16 @@ class ModelFolder:
 
     @functools.cached_property
     def files(self) -> list[Source]:
-        """Tokenizers of the files. All others are compared with the first."""
+        """Tokenizers of the files; each is compared with the first tokenizer."""
         added = {token.content: token.id for token in self.declared(CONFIG)}
         shell = self._settings, added
         found = [source for file in self.listed for source in self._read(file, shell)]
         return [source for source in found if not self._is_shifted(found[0], source)]
 
     def _is_shifted(self, main: Source, source: Source) -> bool:
-        """Returns True for a model whose ids all differ from another file's ids by the same offset:
-        the tokenizers of fairseq and transformers put other special tokens before the model's
-        pieces."""
+        """Returns True for a SentencePiece model whose ids all differ from the main source's ids by
+        the same offset: the tokenizers of fairseq and transformers put other special tokens before
+        the model's pieces."""
         if main.table.format == "sentencepiece" or source.table.format != "sentencepiece":
             return False
         types, ids = source.table.types, main.table.tokens
@@ -196,10 +196,10 @@ class ModelFolder:
 
     @functools.cached_property
     def main(self) -> Source | None:
-        """Source with which the others are compared; None if no source encodes text."""
+        """The source with which other sources are compared; None if no source encodes text."""
         if self.files:
             return self.files[0]
-        # transformers may make a tokenizer that has only added tokens and, for T5, a space.
+        # transformers may return a tokenizer that has only added tokens and, for T5, a space.
         made = self.transformers
         return made if made is not None and any(map(bytes.strip, made.tokens)) else None
 
@@ -211,7 +211,7 @@ class ModelFolder:
 
     @functools.cached_property
     def transformers(self) -> Source | None:
-        """Tokenizer that AutoTokenizer loads; None if it fails."""
+        """The tokenizer that AutoTokenizer loads; None if AutoTokenizer fails."""
         if not self.path.is_dir():
             return None
         try:
@@ -224,7 +224,7 @@ class ModelFolder:
 
     @functools.cached_property
     def differing(self) -> list[Differing]:
-        """Comparison of every other source with the first."""
+        """The comparison of every other source with the first source."""
         main = self.main
         if main is None:
             return []
@@ -248,7 +248,7 @@ class ModelFolder:
         for block, whole in zip(blocks, wholes):
             out = sum(_without(text, names) is None for text in block)
             found = differing(block)
-            # Tokens may cross line ends: the whole text counts if none of its lines differs.
+            # Tokens may cross line ends: compares the whole text if none of its lines differs.
             if whole is not None and len(block) > 1 and not found and not out:
                 found = differing([whole])
             first = first or next(iter(found), None)
@@ -271,13 +271,13 @@ class ModelFolder:
 
     @functools.cached_property
     def sources(self) -> list[Source]:
-        """Tokenizers of the files, and the one that AutoTokenizer loads."""
+        """The tokenizers of the files, and the tokenizer that AutoTokenizer loads."""
         return [*self.files, *([self.transformers] if self.transformers else [])]
 
     def decoded(self, main: Source, other: Source) -> tuple[int, int, str]:
-        """Decodes the ids of texts to which two sources give the same ids.
+        """Decodes the ids of texts for which two sources have the same ids.
 
-        Returns the number of texts, how many decode differently, and a description of the first.
+        Returns the number of texts, the number that decode differently, and the first difference.
         """
         if main.decode is None or other.decode is None:
             return 0, 0, ""
@@ -304,14 +304,14 @@ class ModelFolder:
 
     @property
     def before(self) -> ModelFolder:
-        """Earlier version, for rules that require it."""
+        """The earlier version, for rules that require one."""
         assert self._earlier is not None
         return self._earlier
 
     @functools.cached_property
     def pairs(self) -> list[tuple[Source, Source]]:
-        """Each tokenizer with the earlier tokenizer of the same name; or else of the same format,
-        or of any format, if both versions have one such tokenizer. Names begin with the folders."""
+        """Pairs each tokenizer with the earlier tokenizer of the same name; or else of the same
+        format, or of any format, if both versions have only one. Names begin with the folders."""
         rest = [[*self.before.sources], [*self.sources]]
         found = []
         for key in _ALIKE:
@@ -324,7 +324,7 @@ class ModelFolder:
 
     @functools.cached_property
     def changed(self) -> list[Differing]:
-        """Comparison of each pair."""
+        """The comparison of each pair."""
         return [self.compared(old, new) for old, new in self.pairs]
 
     # ---- Declarations ----
@@ -352,7 +352,7 @@ class ModelFolder:
 
     @functools.cached_property
     def roles(self) -> dict[str, dict[str, str]]:
-        """Special tokens by role, then by file."""
+        """The special tokens by role and file."""
         found: dict[str, dict[str, str]] = {}
         for name in TOKENIZER_FILES:
             for role in ROLES:
@@ -367,7 +367,7 @@ class ModelFolder:
         return next(iter(self.roles.get(role, {}).values()), None)
 
     def model_ids(self, role: str) -> dict[str, list[int]]:
-        """Returns the ids of a role from the model's files, by file."""
+        """Returns the ids that the model's files give a role, by file."""
         found = {}
         for name in MODEL_FILES:
             contents = self.json(name)
@@ -385,7 +385,7 @@ class ModelFolder:
 
     @functools.cached_property
     def templates(self) -> dict[str, str]:
-        """Default chat template, by file. The first template is used."""
+        """The default chat template in each file. The first template is used."""
         found = {}
         file = self.path / "chat_template.jinja"
         if file.is_file():
@@ -414,7 +414,7 @@ class ModelFolder:
 
     @functools.cached_property
     def written(self) -> Written | None:
-        """Text that the template writes; None without a template."""
+        """The text that the template writes; None without a template."""
         if self.template is None:
             return None
         tokens = {role: self.role(role) for role in ROLES}
@@ -427,7 +427,7 @@ class ModelFolder:
 
     @property
     def text(self) -> Written:
-        """Text that the template writes, for rules that require a template."""
+        """The text that the template writes, for rules that require a template."""
         assert self.written is not None
         return self.written
 
@@ -469,7 +469,7 @@ def _without(text: str, names: re.Pattern[str] | None) -> str | None:
 
 
 def _check_contents(path: Path) -> None:
-    """Raises ValueError for an empty file and for a pointer file of Git LFS."""
+    """Raises ValueError for an empty file and for a Git LFS pointer file."""
     if not path.is_file():
         return
     with open(path, "rb") as file:

@@ -31,13 +31,13 @@ AUTO = "AutoTokenizer"
 #: Roles of special tokens.
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
-#: A text, to find its ids among the ids with special tokens.
+#: A text whose ids are found among the ids with special tokens.
 _PLAIN = "a"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A tokenizer of the folder."""
+    """A tokenizer of the folder, with functions and tables to compare."""
 
     #: File or files, or "AutoTokenizer".
     name: str
@@ -49,7 +49,7 @@ class Source:
     tokens: list[bytes]
     #: Largest id plus one.
     size: int
-    #: Encodes texts, without special tokens around them.
+    #: Encodes texts without adding special tokens around a text.
     encode: Encoder
     #: True if names of special tokens in texts become special tokens.
     finds_special: bool = True
@@ -59,20 +59,20 @@ class Source:
     fingerprint: str | None = None
     #: Returns the token with an id, for messages.
     token: Callable[[int], str | None] = lambda _: None
-    #: All tokens, and the other compared tables.
+    #: The tables of all tokens, merges, scores and settings, for comparisons.
     table: Table = field(default_factory=Table)
-    #: Returns the texts of lists of ids; without special tokens if the last argument is true.
+    #: Decodes lists of ids; omits special tokens if the last argument is true.
     decode: Callable[[list[list[int]], bool], list[str]] | None = None
     #: Ids of special tokens by role, such as "bos_token", if the file states roles.
     roles: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def control(self) -> list[str]:
-        """Names that text of users should not contain."""
+        """Names that users' text should not contain."""
         return [name for name in self.special if self.table.types.get(name) != "not special"]
 
     def find(self, name: str) -> int | None:
-        """Returns the id of a text that is a single token; None for several tokens."""
+        """Returns the id of a name that is a single token; None if it is several tokens."""
         if name in self.special or not self.finds_special:
             return self.special.get(name)
         (ids,) = self.encode([name])
@@ -84,7 +84,7 @@ class Source:
 
 
 class Skipped(Exception):
-    """Raised for a source that cannot be compared. The text says why."""
+    """Raised for a source that cannot be compared. The message says why."""
 
 
 #: The folder's ``tokenizer.json`` if it has a model, and the config's added tokens.
@@ -97,8 +97,8 @@ def of_tokenizer_json(path: Path, shell: Shell) -> Source:
 
 
 def of_vocabulary_and_merges(path: Path, shell: Shell) -> Source:
-    """Reads ``vocab.json`` and ``merges.txt``. Pattern and added tokens come from the
-    ``tokenizer.json``, or else GPT-2's pattern and the tokens of the config.
+    """Reads ``vocab.json`` and ``merges.txt``. The pattern and added tokens come from the
+    ``tokenizer.json``; otherwise they are GPT-2's pattern and the config's tokens.
 
     Raises ValueError for a malformed file.
     """
@@ -116,8 +116,8 @@ def of_vocabulary_and_merges(path: Path, shell: Shell) -> Source:
 
 
 def of_ranks(path: Path, shell: Shell) -> Source:
-    """Reads a rank file. Pattern and added tokens come from the ``tokenizer.json``, or else from
-    the published vocabulary with these ranks.
+    """Reads a rank file. The pattern and added tokens come from the ``tokenizer.json``, or else
+    from the published vocabulary with these ranks.
 
     Raises:
         ValueError: the file is malformed.
@@ -152,7 +152,7 @@ def of_ranks(path: Path, shell: Shell) -> Source:
 
 
 def of_model(path: Path, shell: Shell) -> list[Source]:
-    """Reads a model of SentencePiece: once per version, if the versions give different ids.
+    """Reads a SentencePiece model: once per version, if the versions give different ids.
 
     Raises ValueError for a malformed file.
     """
@@ -178,7 +178,7 @@ def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
 
 
 def of_gguf(path: Path, shell: Shell) -> Source:
-    """Reads a GGUF file of byte-level BPE or of SentencePiece. Raises Skipped for other models."""
+    """Reads a GGUF file of byte-level BPE or SentencePiece. Raises Skipped for other models."""
     try:
         is_pieces = gguf_file.is_pieces(path)
         read: Any = gguf_file.load_pieces(path) if is_pieces else gguf_file.load(path)
@@ -193,8 +193,8 @@ def of_gguf(path: Path, shell: Shell) -> Source:
 
 
 def of_words(path: Path, shell: Shell) -> Source:
-    """Reads a ``vocab.txt``: with the pipeline of the folder's WordPiece ``tokenizer.json``, or
-    else of BERT's class. Raises ValueError for a malformed file."""
+    """Reads a ``vocab.txt`` with the pipeline of the folder's WordPiece ``tokenizer.json``, or else
+    with the pipeline of BERT's class. Raises ValueError for a malformed file."""
     contents = json.loads(bpe_engine.open_tokenizer(path).hf.to_str())
     settings, _ = shell
     if settings is not None and "continuing_subword_prefix" in settings["model"]:
@@ -228,7 +228,7 @@ def of_tekken(path: Path, shell: Shell) -> Source:
 
 
 def of_transformers(folder: Path) -> Source:
-    """Loads the folder as servers do, without running its code.
+    """Loads the folder by AutoTokenizer, as servers do, without running code of the folder.
 
     Raises Skipped without transformers, and ValueError with transformers' message if loading fails.
     """
@@ -241,7 +241,7 @@ def of_transformers(folder: Path) -> Source:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 str(folder), local_files_only=True, trust_remote_code=False
             )
-        except Exception as error:  # Errors may be of any type.
+        except Exception as error:  # Loading may raise any exception.
             text = str(error).strip().split("\n")[0]
             raise ValueError(f"transformers {transformers.__version__}: {text}") from error
 
@@ -289,10 +289,10 @@ def of_transformers(folder: Path) -> Source:
 
 
 def _contents(backend: Any) -> str | None:
-    """Returns the ``tokenizer.json`` of an object of `tokenizers`; None with a step in Python."""
+    """Returns a `tokenizers` object as a ``tokenizer.json``; None if a component is in Python."""
     try:
         return None if backend is None else str(backend.to_str())
-    except Exception:  # `tokenizers` raises no narrower class.
+    except Exception:  # `tokenizers` raises a bare Exception.
         return None
 
 
@@ -313,7 +313,7 @@ def _of_json(name: str, contents: str, *, lists_merges: bool = True) -> Source:
 
 
 def _of_tokenizer(name: str, tokenizer: Tokenizer, table: Table) -> Source:
-    """Returns the source of a tokenizer."""
+    """Returns a tokenizer as a source."""
     encode = encoder(tokenizer)
     vocab: dict[str, int] = tokenizer.get_vocab(True)
     added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
@@ -353,7 +353,7 @@ def _around(plain: list[int], whole: list[int]) -> tuple[list[int], list[int]] |
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Hides the logs of packages, because findings repeat what matters."""
+    """Hides the logs of packages, because the findings report the errors."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,6 +1,6 @@
-"""Tables: all tokens of a tokenizer, its merges or scores, its settings.
+"""Tables of a tokenizer: all tokens, merges or scores, and settings. Compares two tables.
 
-Texts contain a few thousand of the tokens; tables have all of them. Compares two tables.
+Texts contain only a few thousand tokens; a table has all tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...text import quoted
 #: Names of SentencePiece's piece types by number, except the ordinary type.
 _TYPES = {2: "unknown", 3: "control", 4: "user-defined", 5: "unused", 6: "byte"}
 
-#: Types with a different name in each format.
+#: Types whose names differ between formats.
 _ADDED = ("unknown", "control", "user-defined", "special", "not special")
 
 _ORDINARY = "ordinary"
@@ -33,9 +33,9 @@ class Table:
     tokens: Mapping[str, int] = field(default_factory=dict)
     #: Types of tokens that are not ordinary, such as "special" or "unused".
     types: Mapping[str, str] = field(default_factory=dict)
-    #: Merges in order, each as two tokens; None if the format lists no merges.
+    #: Merges in order, each written as two tokens; None if the format lists no merges.
     merges: Sequence[str] | None = None
-    #: Priority of each token that merging produces: the smallest merges first.
+    #: Priority of each token that merging produces; the smallest value merges first.
     turns: Mapping[str, float] = field(default_factory=dict)
     #: Scores of a Unigram model.
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def _pair(merge: str | list[str]) -> tuple[str, str]:
 
 
 def of_pieces(contents: Mapping[str, Any]) -> Table:
-    """Returns the table of a model of SentencePiece, from its contents as JSON."""
+    """Returns the table of a SentencePiece model, given the model's contents as JSON."""
     model = contents["model"]
     rows = [(token, score, type) for (token, score), type in zip(model["vocab"], model["kinds"])]
     ordinary = {token: score for token, score, type in rows if type not in _TYPES}
@@ -105,7 +105,7 @@ def of_pieces(contents: Mapping[str, Any]) -> Table:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two tables: the number of entries, and a description of the first."""
+    """The difference between two tables: the number of entries, and a description of the first."""
 
     count: int
     first: str
@@ -139,7 +139,7 @@ def tokens_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference 
 
 
 def tokens_missing(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
-    """Finds special and added tokens that one of two tables lacks."""
+    """Finds special and added tokens that only one of two tables has."""
     lines = [
         line
         for a, b, sides in ((one, two, names), (two, one, names[::-1]))
@@ -168,13 +168,13 @@ def _by_id(table: Table) -> dict[int, str]:
 def merges_differ(
     one: Table, two: Table, names: tuple[str, str], *, exactly: bool = False
 ) -> Difference | None:
-    """Compares merges or their order, scores, and the types of tokens.
+    """Compares merges and their order, scores, and the types of tokens.
 
     Args:
         one: a table.
         two: another.
         names: the name of each table as the end of a clause: "by tokenizer.json", or "before".
-        exactly: also compare types with a different name in each format.
+        exactly: also compare types whose names differ between formats.
     """
     lines = [*_merges(one, two, names), *_scores(one, two, names)]
     for token, id in one.tokens.items():
@@ -224,7 +224,7 @@ def _scores(one: Table, two: Table, names: tuple[str, str]) -> Iterator[str]:
 
 
 def _single(score: float) -> bytes:
-    """Returns a score in single precision, the precision of models."""
+    """Returns a score in single precision, as models store scores."""
     return struct.pack("<f", score)
 
 

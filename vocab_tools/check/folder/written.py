@@ -7,24 +7,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Names that are control tokens of every model that uses them.
+#: Names that are control tokens in every model that uses them.
 _CONTROL = re.compile(
     r"<\|[^\s<>|]{1,64}\|?>|<[^\s<>|]{1,64}\|>|<｜[^\s<>]{1,64}｜>|〈\|[^\s〈〉]{1,64}\|〉"
     r"|</?(?:s|bos|eos|pad|unk|mask)>|</?\w+_of_\w+>"
 )
 
-#: Names that are control tokens of some models, and ordinary text for others.
+#: Names that are control tokens in some models, and ordinary text in others.
 _TAG = re.compile(r"</?[A-Za-z][\w:.-]{0,63}>|\[/?[A-Z][A-Z_]{2,63}\]")
 
-#: `{% generation %}`, unknown to jinja2.
+#: The tag `{% generation %}`, which plain jinja2 rejects.
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
 
 
 @dataclass(frozen=True)
 class Written:
-    """The text that a template writes, as far as probe conversations show."""
+    """The text that a template itself writes, as far as probe conversations show."""
 
-    #: Renderings; at least one unless there is an error.
+    #: Rendered prompts; at least one prompt unless there is an error.
     prompts: list[str]
     #: Runs of the template's own text.
     parts: list[str]
@@ -35,12 +35,12 @@ class Written:
 
     @property
     def controls(self) -> list[str]:
-        """Control tokens that the template writes, each once."""
+        """The distinct control tokens that the template writes."""
         return list(dict.fromkeys(_found(_CONTROL, self.parts)))
 
     @property
     def tags(self) -> list[str]:
-        """Tags that the template writes and that may be ordinary text, each once."""
+        """The distinct tags that the template writes and that may be ordinary text."""
         controls = set(self.controls)
         found = dict.fromkeys(_found(_TAG, self.parts))
         return [tag for tag in found if tag not in controls]
@@ -57,7 +57,7 @@ def has_generation_tags(template: str) -> bool:
 
 
 def written_by(template: str, tokens: Mapping[str, str]) -> Written:
-    """Renders the probe conversations.
+    """Renders the probe conversations, and returns the template's own text.
 
     Args:
         template: the template.
@@ -68,7 +68,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
     from bpe_engine.prompt import render_template, special
     from bpe_engine.prompt.samples import ANSWER, ASKS, RESULT, SYSTEM, THOUGHT, TOOL, USER
 
-    # Templates may reject all except the first two.
+    # Templates may reject all conversations except the first two.
     conversations: list[tuple[list[Any], dict[str, Any]]] = [
         ([USER], {"add_generation_prompt": True}),
         ([USER, ANSWER], {}),
@@ -83,7 +83,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
     for messages, options in conversations:
         try:
             segments = render_template(template, messages, **{**variables, **options})
-        except Exception as failed:  # Exceptions of jinja2, and any others that rendering raises.
+        except Exception as failed:  # Rendering may raise any exception.
             error = error or f"{type(failed).__name__}: {failed}"
             continue
         prompts.append("".join(segment.text for segment in segments))
@@ -97,15 +97,15 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
 
 
 def _own_text(segment: Any) -> str | None:
-    """Returns the text of a segment of the template; None for the caller's."""
+    """Returns the text of a segment that the template wrote; None for the caller's text."""
     is_own = segment.kind == "special" or segment.allowed_special is True
     return segment.text if is_own else None
 
 
 def _literals(template: str) -> list[str]:
-    """Returns the text and the strings that a template writes in any branch.
+    """Returns the text and the string literals that a template may write in any branch.
 
-    Omits strings in comparisons and arguments, which the template searches for.
+    Omits string literals in comparisons and arguments, which the template only searches for.
     """
     import jinja2
     from jinja2 import nodes

@@ -1,4 +1,4 @@
-"""The rules of a check, one function for each finding.
+"""The rules for vocabularies, one function for each finding.
 
 Findings are listed by severity, then in the order of these imports.
 """

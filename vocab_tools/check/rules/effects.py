@@ -1,4 +1,4 @@
-"""Rules about new tokens that change text without new words."""
+"""Rules about new tokens that change the ids of text without new words."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..findings import MOST_LIST, RULES, Found, Outcome
     needs=["extra"],
 )
 def other_text_changes(context: Context) -> Outcome:
-    """Steps on the way to a word are tokens, too. Text that contains these tokens gets ids that the
-    model has never seen, without any new word.
+    """Steps on the way to a word are also tokens. Text that contains these tokens gets ids that the
+    model has never seen, even without any new word.
 
     Do: Continue training on ordinary text as well.
     """
-    # Intermediate new tokens: text with these tokens changes, too.
+    # Collects intermediate new tokens, which also change text.
     loaded = context.loaded
     others = []
     for token, number in loaded.extra.items():
@@ -42,7 +42,7 @@ def other_text_changes(context: Context) -> Outcome:
     needs=["corpus"],
 )
 def corpus_changes(context: Context) -> Outcome:
-    """Pieces of your text change although they contain no new word. The examples show some.
+    """Pieces of your text change although they contain no new word. The examples show some pieces.
 
     Do: If the pieces are frequent, drop the words that cause them, or train on such text.
     """

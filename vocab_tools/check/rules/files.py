@@ -8,7 +8,7 @@ from ..findings import RULES, Outcome
 
 @RULES.rule("error", "lines of a rank file that cannot be read")
 def bad_line(context: Context) -> Outcome:
-    """A loader stops at such a line, or skips it and lacks the token.
+    """A loader fails at such a line, or skips the line and lacks the token.
 
     Do: Write the file again with the program that made it. A line is a token in base64, a space,
     and its id.
@@ -32,7 +32,7 @@ def missing_byte(context: Context) -> Outcome:
 
 @RULES.rule("error", "tokens with two ids: loaders differ in which one they take")
 def duplicate_token(context: Context) -> Outcome:
-    """Loaders take either id, so that two programs encode the same text differently.
+    """Loaders take either id, so two programs may encode the same text differently.
 
     Do: Keep the id that the model was trained with, and delete the other line.
     """

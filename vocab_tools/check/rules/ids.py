@@ -1,4 +1,4 @@
-"""Rules about ids: new ids that the base uses, and unused ids."""
+"""Rules about ids: new ids that the base already uses, and unused ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..findings import RULES, Found, Outcome
 
 @RULES.rule("error", "new tokens that the vocabulary had before")
 def shadow(context: Context) -> Outcome:
-    """The base already has these tokens. Loaders keep either id.
+    """The base already has these tokens, and a loader may keep either id.
 
     Do: Delete them from the extension; `learn` and `propose` skip known words.
     """
@@ -19,8 +19,8 @@ def shadow(context: Context) -> Outcome:
 
 @RULES.rule("error", "new tokens that rank before tokens of the base, and so take its text")
 def below_base(context: Context) -> Outcome:
-    """Ids are the order of merging: a new token below the base's last id merges before older ones,
-    and text without new words changes.
+    """Ids are the order of merging: a new token below the base's last id merges before older
+    tokens, so text without new words changes.
 
     Do: Use ids after the base, as `learn --start-id auto` does.
     """
@@ -60,7 +60,7 @@ def _gaps(context: Context, start: int, end: int) -> Found:
 
 
 def named_ranges(ranges: list[tuple[int, int]]) -> list[str]:
-    """Returns ranges of ids for messages.
+    """Describes ranges of ids for messages.
 
     >>> named_ranges([(1, 3), (7, 7)])
     ['1 to 3 (3 ids)', '7']

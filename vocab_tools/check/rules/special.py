@@ -9,7 +9,7 @@ from ..findings import RULES, Outcome
 
 @RULES.rule("error", "tokens with the id of a special token")
 def special_id(context: Context) -> Outcome:
-    """The id is a control token to the model and a piece of text to the tokenizer.
+    """The id is a control token for the model and a piece of text for the tokenizer.
 
     Do: Choose a start id after all special tokens; `learn --start-id auto` does.
     """

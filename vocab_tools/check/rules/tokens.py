@@ -1,4 +1,4 @@
-"""Rules about single tokens: valid text, reached by merging, equal after a round trip."""
+"""Rules about single tokens: valid text, reachable by merging, the same after a round trip."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..findings import MOST_EXAMPLES, RULES, Found, Outcome
     needs=["tokens"],
 )
 def unreachable_by_merging(context: Context) -> Outcome:
-    """No sequence of merges makes the token, so that longer pieces never contain it and its row in
-    the embedding table stays untrained.
+    """No sequence of merges makes the token, so longer pieces never contain it and its row in the
+    embedding table stays untrained.
 
     Do: Learn words with `learn`, which adds the merges on the way; do not add ranks by hand.
     Nothing for a published vocabulary.
@@ -80,12 +80,12 @@ def nonsense_bytes(context: Context) -> Outcome:
     needs=["tokens"],
 )
 def not_nfc(context: Context) -> Outcome:
-    """Normalized text never contains these characters, so that the token is unused.
+    """Normalized text never contains these characters, so the token is unused.
 
     Do: Normalize the word list or the training text to form C.
     """
-    # Words and tokens that normalized text never contains; tokens of the base count only if text is
-    # normalized.
+    # Finds words and tokens that normalized text never contains; tokens of the base count only if
+    # the encoding normalizes text.
     examples = [
         f"{quoted(shorten(word.listed))}: NFC is {quoted(shorten(word.word))}"
         for word in (context.words if "words" in context.has else [])
@@ -108,7 +108,7 @@ def not_nfc(context: Context) -> Outcome:
 
 @RULES.rule("info", "tokens that are not text on their own", needs=["tokens"])
 def not_utf8(context: Context) -> Outcome:
-    """Byte-level vocabularies have single bytes and parts of characters; alone they are not text.
+    """Byte-level vocabularies have single bytes and parts of characters, which alone are not text.
 
     Do: Nothing. Decode streams with `stream_decoder`, which waits for whole characters.
     """
@@ -128,7 +128,7 @@ def not_utf8(context: Context) -> Outcome:
     needs=["tokens"],
 )
 def incomplete_character(context: Context) -> Outcome:
-    """A character of several tokens is complete only with the last of them.
+    """A character of several tokens is complete only with the last token.
 
     Do: Nothing for a published vocabulary. `learn --whole-characters` makes no new ones.
     """
@@ -148,7 +148,7 @@ def incomplete_character(context: Context) -> Outcome:
     needs=["tokens"],
 )
 def crosses_character(context: Context) -> Outcome:
-    """A token that joins the end of a character to another one hides where characters begin.
+    """A token that joins the end of a character to another character hides where characters begin.
 
     Do: Nothing for a published vocabulary. `learn --whole-characters` makes no new ones.
     """
@@ -166,7 +166,7 @@ def round_trip(context: Context) -> Outcome:
     classes, encoded = context.audit.round_trip, context.audit.encoded
     lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]
     examples = []
-    # Tokens that are text come first, because other tokens never round-trip.
+    # Tokens that are text come first, because tokens that are not text never round-trip.
     numbers, new = context.new_first(sorted(lost, key=lambda number: number not in encoded))
     for number in numbers[:MOST_EXAMPLES]:
         name = classes[number]
@@ -182,6 +182,6 @@ def round_trip(context: Context) -> Outcome:
 
 
 def _named(context: Context, numbers: Iterable[int], message: str = "") -> Found:
-    """Returns tokens with their ids, new tokens first."""
+    """Lists tokens with their ids, new tokens first."""
     listed, new = context.new_first(numbers)
     return Found([context.named(number) for number in listed], message=message, new=new)

@@ -9,7 +9,7 @@ from ..findings import MOST_LIST, RULES, Outcome
 
 @RULES.rule("warning", "words that the pre-tokenizer cuts", needs=["words"])
 def word_split(context: Context) -> Outcome:
-    """The pattern cuts the word before any token is looked up, so that it cannot be one token.
+    """The pattern cuts the word before any token is looked up, so the word cannot be one token.
 
     Do: List the pieces, or train the model with a pattern that keeps the word whole.
     """

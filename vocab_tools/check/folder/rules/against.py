@@ -12,7 +12,7 @@ from ..model_folder import ModelFolder
 from ..sources import ROLES, Source
 from .files import by_tables, lines_of_difference
 
-#: Number of special tokens to decode.
+#: Maximum number of special tokens to decode.
 _SPECIAL = 100
 
 
@@ -33,7 +33,7 @@ def nothing_compared(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("error", "texts that have other ids than before", needs=("earlier",))
 def ids_changed(folder: ModelFolder) -> Outcome:
-    """Stored ids, and what the model learned, no longer match the tokenizer.
+    """Stored ids, and the ids that the model was trained on, no longer match the tokenizer.
 
     Do: Keep the earlier files and versions of packages, or encode everything again and train with it.
     """
@@ -44,7 +44,7 @@ def ids_changed(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("error", "tokens that have another id than before, or none", needs=("earlier",))
 def tokens_changed(folder: ModelFolder) -> Outcome:
-    """A model reads another row of its table for the token, even if the check's texts lack it.
+    """The model reads a different embedding row for the token, even if the check's texts lack it.
 
     Do: Keep the earlier file, or train with the new one; move rows with `extend_embeddings` if tokens
     were only added.
@@ -56,7 +56,7 @@ def tokens_changed(folder: ModelFolder) -> Outcome:
     "error", "merges, scores or types of tokens other than before", needs=("earlier",)
 )
 def merges_changed(folder: ModelFolder) -> Outcome:
-    """The tokens are the same, but some texts are cut differently, perhaps not the check's.
+    """The tokens are the same, but some texts are cut differently, perhaps no text of the check.
 
     Do: Keep the earlier file, or encode everything again and train with it.
     """
@@ -69,7 +69,7 @@ def merges_changed(folder: ModelFolder) -> Outcome:
     needs=("earlier",),
 )
 def settings_changed(folder: ModelFolder) -> Outcome:
-    """The ids of texts are the same, but the ids added around texts, or the stop ids, differ.
+    """The ids of texts are the same, but the ids added around texts or the stop ids differ.
 
     Do: Set it as before, or train with the new setting.
     """
@@ -101,7 +101,7 @@ def _settings(folder: ModelFolder, source: Source) -> dict[str, str]:
 
 @FOLDER_RULES.rule("error", "ids that become other text than before", needs=("earlier",))
 def decoding_changed(folder: ModelFolder) -> Outcome:
-    """The same ids of the model's answer are shown as other text.
+    """The same ids of the model's answer are shown as different text.
 
     Do: Keep the earlier decoder and special tokens, or check every program that reads the text.
     """
@@ -129,7 +129,7 @@ def decoding_changed(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "tokenizers that the folder no longer has", needs=("earlier",))
 def tokenizer_gone(folder: ModelFolder) -> Outcome:
-    """A program that reads this file or class finds nothing, or chooses another tokenizer.
+    """A program that reads this file or class finds nothing, or chooses a different tokenizer.
 
     Do: Copy the file again, or install the package that reads it.
     """

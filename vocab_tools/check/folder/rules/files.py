@@ -16,23 +16,23 @@ from ..tables import Difference, Table
 
 @FOLDER_RULES.rule("error", "files that cannot be read")
 def bad_file(folder: ModelFolder) -> Outcome:
-    """A server reads this file and fails, or goes on without the file.
+    """A server reads this file and fails, or continues without the file.
 
     Do: Copy the file again from its source.
     """
-    # Every file is read first: reading records broken files.
+    # Reads every file first, because reading records broken files.
     _ = folder.differing, folder.template, folder.roles, folder.model_ids("eos_token")
     return folder.broken
 
 
 @FOLDER_RULES.rule("error", "folders without a tokenizer")
 def no_tokenizer(folder: ModelFolder) -> Outcome:
-    """Without a tokenizer the model cannot be served.
+    """Without a tokenizer, the model cannot be served.
 
     Do: Copy `tokenizer.json`, or the model's equivalent, to the folder.
     """
     if folder.main is not None:
-        # A Unigram model has at least the unknown token.
+        # Even an empty Unigram model has the unknown token.
         is_empty = len(folder.main.tokens) < 2
         return [f"{folder.main.name} has added tokens, and no vocabulary"] if is_empty else []
     if folder.broken:
@@ -45,7 +45,7 @@ def no_tokenizer(folder: ModelFolder) -> Outcome:
 #: Maximum number of tokens to show in a difference.
 _SHOWN = 4
 
-#: Programs that read each kind of file, by the pattern of the name. The first match is used.
+#: Programs that read each kind of file, by patterns for the name. The first match is used.
 _PROGRAMS = {
     AUTO: "transformers, and servers where they have no file to read",
     "tokenizer.json*": "transformers, vLLM, SGLang, text-generation-inference",
@@ -68,7 +68,7 @@ def _named(source: Source) -> str:
 
 
 def lines_of_difference(main: Source, one: Differing) -> list[str]:
-    """Returns lines with the number of different texts, and the first in ids and in tokens."""
+    """Returns the number of texts that differ, and the first such text in ids and in tokens."""
     ours, theirs = parting(one.ids, one.other_ids)
     lines = [
         f"{_named(one.source)}: {one.count:,} of {one.compared:,} texts differ",
@@ -80,7 +80,7 @@ def lines_of_difference(main: Source, one: Differing) -> list[str]:
 
 
 def _tokens(main: Source, one: Differing) -> str | None:
-    """Returns the tokens from the first difference; None if a source has no names for them."""
+    """Returns the tokens around the first difference; None if a source cannot name a token."""
     alike = next((at for at, (a, b) in enumerate(zip(one.ids, one.other_ids)) if a != b), None)
     start = max((min(len(one.ids), len(one.other_ids)) if alike is None else alike) - 1, 0)
     lists = []
@@ -94,7 +94,7 @@ def _tokens(main: Source, one: Differing) -> str | None:
 
 @FOLDER_RULES.rule("error", "texts to which files of the folder give different ids")
 def files_differ(folder: ModelFolder) -> Outcome:
-    """Servers choose different files of the folder, so that one model gets different ids.
+    """Servers choose different files of the folder, so the same model gets different ids.
 
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
@@ -106,12 +106,12 @@ def files_differ(folder: ModelFolder) -> Outcome:
     return Found([*found.examples, f"beside {_named(folder.main)}"], count=found.count)
 
 
-#: A function that compares the tables of two sources under these names.
+#: A function that compares two tables, and names their sources in the description.
 _Compare = Callable[[Table, Table, tuple[str, str]], Difference | None]
 
 
 def by_tables(pairs: Iterable[tuple[Source, Source]], *compares: _Compare) -> Outcome:
-    """Compares the tables of pairs of sources."""
+    """Returns the differences between the tables of each pair of sources."""
     lines, count = [], 0
     for one, two in pairs:
         for compare in compares:
@@ -123,7 +123,7 @@ def by_tables(pairs: Iterable[tuple[Source, Source]], *compares: _Compare) -> Ou
 
 
 def _beside_main(folder: ModelFolder) -> list[tuple[Source, Source]]:
-    """Pairs the first source with each other source; both versions of a model share a table."""
+    """Pairs the first source with every other source, except models as old versions read them."""
     main = folder.main
     others = [source for source in folder.sources if source is not main and not is_older(source)]
     return [] if main is None else [(main, source) for source in others]
@@ -131,8 +131,8 @@ def _beside_main(folder: ModelFolder) -> list[tuple[Source, Source]]:
 
 @FOLDER_RULES.rule("error", "tokens that have another id, or none, in another source")
 def tokens_differ(folder: ModelFolder) -> Outcome:
-    """A program that reads the other source gives the model another token's row, even for tokens
-    that no text of the check contains.
+    """A program that reads the other source gives the model a different token's row, even for
+    tokens that no text of the check contains.
 
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
@@ -162,7 +162,7 @@ def tokens_missing(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "ids that become different text by different sources")
 def decoding_differs(folder: ModelFolder) -> Outcome:
-    """The same ids of the model's answer are shown with other spaces or marks, which tests and
+    """The same ids of the model's answer are shown with different spaces or marks, which tests and
     parsers of the text see.
 
     Do: Give the served file the decoder of the model's original file.
@@ -179,7 +179,7 @@ def decoding_differs(folder: ModelFolder) -> Outcome:
 @FOLDER_RULES.rule("warning", "files that cut or pad every text")
 def cuts_texts(folder: ModelFolder) -> Outcome:
     """The package tokenizers obeys these settings of the file, but transformers and servers do not:
-    long texts lose their end, or short texts get more ids, in some programs only.
+    only in some programs, long texts lose their end, or short texts get additional ids.
 
     Do: Delete `truncation` and `padding` from `tokenizer.json`, and say where they are wanted.
     """
@@ -192,7 +192,7 @@ def cuts_texts(folder: ModelFolder) -> Outcome:
 
 
 def is_older(source: Source) -> bool:
-    """Returns True for a model read like an old version of sentencepiece, with other ids."""
+    """Returns True for a model as an old version of sentencepiece reads it, with different ids."""
     return source.name.endswith(OLDER)
 
 
@@ -204,7 +204,7 @@ def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
     Do: Find the version of stored ids; `hf.Tokenizer.from_sentencepiece(version=)` reads as both.
     """
     lines, count = [], 0
-    # The model read by the old version follows the model read by the new version.
+    # A model as read by old versions follows the same model as read by new versions.
     for new, old in zip(folder.files, folder.files[1:]):
         if is_older(old) and (one := folder.compared(new, old)).count:
             lines += lines_of_difference(new, one)
@@ -214,7 +214,7 @@ def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("error", "texts to which AutoTokenizer gives other ids than the file")
 def transformers_differs(folder: ModelFolder) -> Outcome:
-    """AutoTokenizer rebuilds some classes instead of reading the file, and then gives other ids.
+    """AutoTokenizer rebuilds some classes without reading the file, and then the ids differ.
 
     Do: Set `tokenizer_class` to `PreTrainedTokenizerFast`, or use `bpe_engine.hf.as_transformers`.
     """

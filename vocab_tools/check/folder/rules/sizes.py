@@ -1,4 +1,4 @@
-"""Rules about the sizes of the embedding table and of a model's texts."""
+"""Rules about the size of the embedding table, and about length limits of texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _rows(folder: ModelFolder) -> int | None:
 
 
 def _ids(folder: ModelFolder) -> dict[int, str]:
-    """Returns each size (largest id plus one), with the first source that has it."""
+    """Returns each size (largest id plus one), with the first source of this size."""
     found: dict[int, str] = {}
     for source in folder.sources:
         found.setdefault(source.size, source.name)
@@ -31,7 +31,7 @@ def _ids(folder: ModelFolder) -> dict[int, str]:
     needs=["tokenizer", "config"],
 )
 def vocab_too_large(folder: ModelFolder) -> Outcome:
-    """An id beyond the embedding table makes the model fail, or read other memory.
+    """An id beyond the embedding table makes the model fail, or read unrelated memory.
 
     Do: Extend the table (`extend_embeddings`), or correct `vocab_size`.
     """
@@ -64,7 +64,7 @@ def rows_unused(folder: ModelFolder) -> Outcome:
     return Found([line], count=count)
 
 
-#: A larger `model_max_length` means no limit.
+#: A `model_max_length` of this value or more means no limit.
 _NO_LIMIT = int(1e20)
 
 #: Model types that number positions from the padding id plus one.
@@ -75,7 +75,7 @@ _AFTER_PADDING = frozenset(
 
 
 def _limits(folder: ModelFolder) -> dict[str, int]:
-    """Returns the maximum number of tokens of a text, by file that sets a limit."""
+    """Returns the maximum number of tokens in a text, by the file that sets the limit."""
     config = folder.json("config.json")
     inner = config.get("text_config")
     truncation = folder.json("tokenizer.json").get("truncation")

@@ -1,4 +1,4 @@
-"""Rules about special and added tokens, in the files of the tokenizer and of the model."""
+"""Rules about special and added tokens in the tokenizer's and the model's files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _declared(folder: ModelFolder) -> list[tuple[str, Declared]]:
     needs=["tokenizer"],
 )
 def added_token_id(folder: ModelFolder) -> Outcome:
-    """Two files give a token different ids; the program decides which counts.
+    """Two files give a token different ids; the program decides which id counts.
 
     Do: Give the config the id of `tokenizer.json`.
     """
@@ -120,7 +120,7 @@ def special_tokens_disagree(folder: ModelFolder) -> Outcome:
     needs=["tokenizer"],
 )
 def model_id_disagrees(folder: ModelFolder) -> Outcome:
-    """Generation stops at, or begins with, the id of another token.
+    """Generation stops at, or begins with, the id of a different token.
 
     Do: Correct the ids in `config.json` and `generation_config.json`.
     """

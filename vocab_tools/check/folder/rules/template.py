@@ -1,4 +1,4 @@
-"""Rules about the chat template, and about tokens before and after a text."""
+"""Rules about the chat template, and about the tokens added around a text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def template_broken(folder: ModelFolder) -> Outcome:
 
 
 def _becomes(source: Source, text: str) -> list[int]:
-    """Returns the ids of a control token's name: a single id if the tokenizer knows the token."""
+    """Returns the ids of a control token's name: one id if the tokenizer knows the token."""
     number = source.find(text)
     return source.encode([text])[0] if number is None else [number]
 
@@ -35,8 +35,8 @@ def _becomes(source: Source, text: str) -> list[int]:
     needs=["template", "tokenizer"],
 )
 def template_token_unknown(folder: ModelFolder) -> Outcome:
-    """The template writes the name of a control token, and the model sees several ordinary tokens:
-    everywhere, or where the tokenizer does not recognize the name.
+    """The template writes the name of a control token, but the model sees several ordinary tokens,
+    either everywhere or where the tokenizer does not recognize the name.
 
     Do: Add the tokens as special tokens with the ids that the model was trained with, or use the
     template of this model.
@@ -51,7 +51,7 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
 
 def _lost(folder: ModelFolder) -> list[str]:
     """Returns the control tokens that the tokenizer knows but does not recognize in a rendered
-    prompt: some names are only recognized at the start of a text, or next to spaces."""
+    prompt: some names are recognized only at the start of a text, or next to spaces."""
     controls = sorted(folder.text.controls, key=len, reverse=True)
     source, prompts = folder.tokenizer, folder.text.prompts
     if not controls or not source.finds_special:
@@ -74,7 +74,7 @@ def _lost(folder: ModelFolder) -> list[str]:
     needs=["template", "tokenizer"],
 )
 def double_bos(folder: ModelFolder) -> Outcome:
-    """Both the template and the tokenizer write the token, so that the model sees it twice.
+    """Both the template and the tokenizer write the token, so the model sees it twice.
 
     Do: Encode rendered prompts with `add_special_tokens=False`; `apply_chat_template` does.
     """
@@ -172,7 +172,7 @@ def templates_differ(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def half_a_tag(folder: ModelFolder) -> Outcome:
-    """One tag is a token and its partner is text, so that parsers of reasoning or calls miss a tag.
+    """One tag is a token and its partner is text, so parsers of reasoning or calls miss a tag.
 
     Do: Add the other tag as a token, if the model was trained so.
     """
@@ -194,7 +194,7 @@ def half_a_tag(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def tags_as_text(folder: ModelFolder) -> Outcome:
-    """These tags are several ordinary tokens, so that text of users can contain them.
+    """These tags are several ordinary tokens, so users' text can contain them.
 
     Do: Nothing if the model was trained so. Pass them as `control` to find them in untrusted text.
     """
