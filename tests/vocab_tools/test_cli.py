@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import os
-import pty
 import re
 import signal
 import struct
 import subprocess
 import sys
-import termios
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -218,6 +215,7 @@ def test_words_from_standard_input(base: Path) -> None:
 
 def on_a_terminal(width: int, *arguments: object, TERM: str = "dumb") -> list[str]:
     """Returns the lines that the command writes to a terminal, without cursor movements."""
+    fcntl, pty, termios = map(pytest.importorskip, ("fcntl", "pty", "termios"))
     reader, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     environment = {**os.environ, "TERM": TERM}
