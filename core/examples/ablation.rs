@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Disables MECHANISM unless it is empty. Answers each line of standard input, `ROW FILE`, with one
-//! line: the CPU time of the row on the text of the file, in microseconds. The process serves all
-//! lines, so that the vocabulary is built once.
+//! line: the CPU time of the row on the text of the file, in microseconds. One process answers all
+//! lines, so the vocabulary is built only once.
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use regex::Regex;
 
-/// Class of each bit, in the order of the constants in `src/split/chars.rs`.
+/// Character class of each bit, in the order of the constants in `src/split/chars.rs`.
 const CLASSES: [&str; 8] = [
     r"[\p{Lu}\p{Lt}]",
     r"\p{Ll}",
@@ -24,7 +24,7 @@ const CLASSES: [&str; 8] = [
     r"\p{Han}",
 ];
 
-/// Class of characters without another class, except control, format and unassigned characters.
+/// Characters in none of [`CLASSES`], except control, format and unassigned characters.
 const PUNCTUATION: &str = r"[\p{P}\p{S}]";
 
 /// Number of code points in a row: their UTF-8 differs only in the last byte.

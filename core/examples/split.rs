@@ -1,5 +1,5 @@
-//! Splits standard input a number of times, for `release/targets.sh FOLDER count`. PATTERN is a number of
-//! `tests/support/patterns.rs`.
+//! Splits standard input repeatedly, for `release/targets.sh FOLDER count`. PATTERN is the number
+//! of a pattern in `tests/support/patterns.rs`.
 //!
 //! ```text
 //! split PATTERN TIMES < TEXT

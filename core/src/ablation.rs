@@ -20,11 +20,11 @@ pub enum Mechanism {
     Prefetch,
     /// Without: memory is on pages of the default size.
     HugePages,
-    /// Without: one workspace, so that only one of two concurrent calls has a cache.
+    /// Without: there is one workspace, so only one of two concurrent calls has a cache.
     Pool,
     /// Without: each id becomes a new Python `int`.
     IntCache,
-    /// Without: new memory for the ids of each long text.
+    /// Without: the ids of each long text get newly allocated memory.
     BufferPool,
     /// Without: short pieces are merged one by one.
     Lanes,
@@ -34,7 +34,7 @@ pub enum Mechanism {
     FirstParts,
     /// Without: short pieces are merged with a heap, like long ones.
     Scan,
-    /// Without: portable code instead of vector instructions.
+    /// Without: portable code replaces vector instructions.
     Vectors,
     /// Without: encoding_rs converts non-ASCII text from code points.
     CodePoints,
@@ -46,10 +46,9 @@ pub enum Mechanism {
     Chunks,
     /// Without: text is cut into cached words only next to ASCII characters.
     Settled,
-    /// Without: every word of SentencePiece's Unigram is searched, none is looked up.
+    /// Without: every word of a SentencePiece Unigram model is searched, and none is looked up.
     Margins,
-    /// Without: the token splits of a `tokenizer.json` are computed instead of read from its
-    /// merges.
+    /// Without: token splits of a `tokenizer.json` are computed, not read from its merges.
     ListedSplits,
     /// Without: words between spaces are cut character by character.
     Windows,

@@ -28,7 +28,7 @@ pub enum Utf8 {
     Nonsense,
 }
 
-/// Whether merging a token's bytes gives the token, and if not, why.
+/// Whether merging a token's bytes gives the token, and if not, why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merging {
     /// Merging gives the token.
@@ -249,8 +249,8 @@ fn looks_special(text: &str) -> bool {
 /// merges with the text after it, the other seldom.
 const NEIGHBORS: [&str; 9] = ["", "s", "S", "1", " ", "\n", ".", "$", "\u{4e2d}"];
 
-/// Determines whether a piece can be exactly `text`, or else whether a longer piece is encoded with
-/// its token.
+/// Determines whether a piece can be exactly `text`, and if not, whether the encoding of a longer
+/// piece contains the token.
 fn whole(encoding: &Direct, text: &str, id: u32) -> Result<Whole> {
     if is_piece(encoding.splitter(), text, 0, text.len())? {
         return Ok(Whole::Yes);

@@ -56,7 +56,8 @@ impl CodePoints<'_> {
         self.len() == 0
     }
 
-    /// Estimates the length as UTF-8: the maximum for short texts, from a sample for long texts.
+    /// Estimates the length in UTF-8: returns the maximum for short texts, and extrapolates from
+    /// samples for long texts.
     pub fn likely_utf8_length(self) -> usize {
         match self {
             Self::Latin1(units) => likely_utf8_length(units, [0x80]),
@@ -192,12 +193,12 @@ fn narrowed<'a>(units: &[u32], room: &'a mut [u16; 2 * BLOCK]) -> &'a [u16] {
     &room[..length]
 }
 
-/// Returns one byte per unit, and one more for each of `steps` that the unit reaches: the maximum
-/// for short texts, slightly above an estimate from samples for long texts.
+/// Counts one byte per unit, and one more for each of `steps` that the unit reaches. Returns the
+/// maximum for short texts, slightly above an estimate from samples for long texts.
 fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
     const SAMPLES: usize = 64;
     const SAMPLE: usize = 64;
-    /// Units of a text so short that room for the widest characters is small.
+    /// Number of units for which even room for the widest characters is small.
     const SHORT_TEXT: usize = 2 * SAMPLES * SAMPLE;
     let more = |unit: &U| -> usize {
         let unit: u32 = (*unit).into();
@@ -236,7 +237,7 @@ mod tests {
 
     use super::{CodePoints, Tier};
 
-    /// Checks the text on each tier, and whether it was repaired.
+    /// Checks, on each tier, the text and whether it was repaired.
     fn check(code_points: CodePoints<'_>, expected: &str, repaired: bool) {
         for tier in Tier::all() {
             let mut text = "before".to_owned();

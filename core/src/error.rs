@@ -50,7 +50,7 @@ impl Error {
         Self::refused(path, format!("{} is not supported", feature.into()))
     }
 
-    /// [`Error::Unsupported`] with a whole sentence.
+    /// Returns [`Error::Unsupported`]; `reason` is a whole sentence.
     pub fn refused(path: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Unsupported { path: path.into(), reason: reason.into() }
     }

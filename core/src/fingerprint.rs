@@ -1,10 +1,11 @@
-//! The fingerprint of an encoding: a SHA-256 of a canonical form of everything that decides ids.
+//! The fingerprint of an encoding: the SHA-256 digest of a canonical form of everything that
+//! decides ids.
 
 use crate::direct::Direct;
 use crate::error::Result;
 use crate::normalize::Normalization;
 
-/// A SHA-256.
+/// A SHA-256 digest.
 pub type Digest = [u8; 32];
 
 /// Builds a canonical form: numbers are little-endian, strings follow their length.
@@ -31,7 +32,7 @@ impl Canonical {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Returns the form.
+    /// Returns the bytes of the form.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

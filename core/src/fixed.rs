@@ -26,7 +26,7 @@ pub struct Fixed {
     pub start: usize,
     /// The byte after the name; `start` for given ids, which have no text.
     pub end: usize,
-    /// The ids.
+    /// The ids at the position.
     pub ids: FixedIds,
 }
 

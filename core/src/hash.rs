@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Multiplies to 128 bits and folds the halves: each bit of the result depends on all bits of both
+/// Multiplies to 128 bits and XORs the halves: each bit of the result depends on all bits of both
 /// factors.
 #[inline(always)]
 pub fn fold(a: u64, b: u64) -> u64 {

@@ -1,5 +1,5 @@
 //! Tokenizers with exactly the ids of tiktoken, Hugging Face's tokenizers and SentencePiece: one
-//! [`Pipeline`] for every file. The ranks of tiktoken, for example:
+//! [`Pipeline`] for every file. For example, with tiktoken's ranks:
 //!
 //! ```
 //! use bpe_core::{Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
@@ -43,13 +43,13 @@
 //! | rank | the index of a token in the order of ids, and the priority of its merge |
 //! | part | the unit of merging: a rank, or a number for a single byte that is not a token |
 //! | pair | two neighboring parts |
-//! | merge | the step that replaces a pair by one part |
+//! | merge | the step that replaces a pair with one part |
 //! | split | the pair of the last merge of a token; the pieces of a text |
 //! | run | repetitions of one character or part; in [`segments`], the text between two special tokens |
 //! | cut | a position at which text can be encoded in two parts without changing an id |
 //! | batch | pieces that pass through a stage together |
 //! | cache set | the two entries of a cache table that may hold a key |
-//! | eviction | the removal of the older entry of a set when a new one is inserted |
+//! | eviction | the removal of the older entry of a set when a new entry is inserted |
 //! | prefetch | a hint to the processor to load memory that will be read soon |
 
 // The build script makes vocabulary images and compiles only vocabularies.

@@ -78,7 +78,7 @@ pub fn prefetch<T>(value: &T) {
         return;
     }
     let address = std::ptr::from_ref(value);
-    // SAFETY: a prefetch reads nothing and never faults, and every x86-64 has it.
+    // SAFETY: a prefetch reads nothing and never faults, and every x86-64 processor has it.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -110,12 +110,11 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the system cannot allocate `bytes`. Call before work whose allocations cannot fail
-/// cleanly.
+/// Fails if the system cannot allocate `bytes`. For work whose allocations cannot fail cleanly.
 pub fn ask_for(bytes: usize) -> Result<()> {
     let mut room = Vec::<u8>::new();
     reserve(&mut room, bytes)?;
-    // The compiler could remove an unused allocation.
+    // Uses the allocation, which the compiler could otherwise remove.
     black_box(room.as_mut_ptr());
     Ok(())
 }

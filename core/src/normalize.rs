@@ -62,7 +62,8 @@ impl Normalization {
     }
 }
 
-/// Maps normalized text to the original by the ranges that were rewritten. All other text is equal.
+/// Maps normalized text to the original by the ranges that were rewritten. All other text is
+/// unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Alignment {
     /// Ascending and disjoint byte ranges `(of the normalized text, of the original)`.

@@ -14,7 +14,7 @@ pub struct TokenEnd {
     pub high: usize,
 }
 
-/// Returns the end of each token, from the byte span of each.
+/// Returns the end of each token, given the byte spans of the tokens.
 pub fn ends_of(spans: &[Range<usize>]) -> Vec<TokenEnd> {
     let mut ends = Vec::with_capacity(spans.len());
     let mut high = 0;
@@ -54,8 +54,8 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Vec<usize> {
     indices
 }
 
-/// Converts byte spans of UTF-8 to character spans; the cost is the bytes between one start and the
-/// next, and between one end and the next.
+/// Converts byte spans of UTF-8 to character spans; the cost is proportional to the bytes between
+/// successive starts, and between successive ends.
 #[derive(Debug)]
 pub struct CharacterSpans<'a> {
     text: &'a str,
@@ -72,7 +72,7 @@ impl<'a> CharacterSpans<'a> {
     }
 
     /// Creates a converter that counts the characters with the indices `doubled` twice: a string of
-    /// surrogates has two code points for each.
+    /// surrogates has two code points for each of these characters.
     pub fn with_doubled(text: &'a str, doubled: Vec<usize>) -> Self {
         Self { text, cursors: [(0, 0); 2], doubled }
     }

@@ -26,7 +26,8 @@ thread_local! {
     static CHECK: Cell<Option<NonNull<dyn Fn() -> bool>>> = const { Cell::new(None) };
 }
 
-/// Runs `work`; once `check` returns `false`, [`poll`] in it returns [`Error::Interrupted`].
+/// Runs `work`; once `check` returns `false`, [`poll`] inside `work` returns
+/// [`Error::Interrupted`].
 pub fn with_check<T>(check: Check<'_>, work: impl FnOnce() -> T) -> T {
     let pointer = NonNull::from(check);
     // SAFETY: only the lifetime changes. The pointer is read in `ask` on this thread alone, and

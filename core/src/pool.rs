@@ -22,7 +22,7 @@ pub struct Workspace {
     cache: Option<Cache>,
     /// Generation of the pool to which the cache belongs.
     generation: usize,
-    /// Pieces that are cut and wait to be looked up.
+    /// Pieces cut from a text, to be looked up.
     pub(crate) batch: Batch,
     probes: ProbeBatch,
 }
@@ -83,7 +83,7 @@ impl Lease<'_> {
 }
 
 impl Drop for Lease<'_> {
-    /// Drops the cache too if the caches were cleared during the call.
+    /// Also drops the cache if the caches were cleared during the call.
     #[inline(always)]
     fn drop(&mut self) {
         if let Lease::Pooled { workspace: slot, generation } = self
@@ -107,7 +107,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Returns a free workspace, or a new one without a cache if all are in use. Never waits.
+    /// Returns a free workspace, or a new workspace without a cache if all are in use. Never waits.
     pub(crate) fn borrow(&self) -> Lease<'_> {
         let home = HOME.get();
         let count = if Mechanism::Pool.is_used() { WORKSPACES } else { 1 };
@@ -167,7 +167,7 @@ impl Pool {
     }
 
     /// Appends the ids of the pieces of a text that `fill` writes, like [`Pool::encode_pieces`],
-    /// until `fill` writes none. Calls `found` with each batch and all ids.
+    /// until `fill` writes no pieces. Calls `found` with each batch and all ids.
     pub fn encode_batches(
         &self,
         resolver: &impl Resolve,

@@ -11,7 +11,7 @@ use crate::special_tokens::{Names, Selection, SpecialTokens};
 pub struct Request {
     /// Special tokens that text may become.
     pub allowed: Selection,
-    /// Names that make the text an error.
+    /// Names that cause an error.
     pub disallowed: Disallowed,
 }
 

@@ -1,7 +1,7 @@
 //! The merge rule, implemented literally.
 //!
 //! Starting from single bytes, the two neighboring parts whose concatenation has the lowest rank
-//! merge, leftmost on ties, until no two neighbors make a token.
+//! merge, leftmost on ties, until no two neighbors form a token.
 //!
 //! A part is the rank of a token, or a number for a single byte that is not a token. Building a
 //! vocabulary and merging a piece both follow the rule, each with its own tables.
@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use crate::error::{Error, Result};
 use crate::memory::reserve;
 
-/// No rank.
+/// Rank of a pair that does not merge.
 pub const NONE: u32 = u32::MAX;
 
 /// A table of the pairs of parts that merge.
@@ -37,7 +37,7 @@ pub(crate) trait Merges {
         rank == now
     }
 
-    /// Returns true if the next candidate must wait until another has merged.
+    /// Returns true if the next candidate must wait until another candidate has merged.
     fn skips(&mut self) -> bool {
         false
     }
@@ -49,7 +49,7 @@ pub(crate) trait Merges {
 pub(crate) struct HeapMerger {
     /// Rank of the merge of each part with the next, or [`NONE`].
     ranks: Vec<u32>,
-    /// Number of the previous part, and of the next part, of each part.
+    /// Numbers of the previous part and of the next part, for each part.
     previous: Vec<usize>,
     next: Vec<usize>,
     candidates: BinaryHeap<Reverse<(u32, usize)>>,
@@ -58,7 +58,7 @@ pub(crate) struct HeapMerger {
 }
 
 impl HeapMerger {
-    /// Merges parts of this many units, and returns the numbers of the resulting parts.
+    /// Merges `count` units, and returns the numbers of the resulting parts.
     pub(crate) fn merge<'s, M: Merges>(
         &'s mut self,
         merges: &mut M,
@@ -72,7 +72,7 @@ impl HeapMerger {
                 continue;
             }
             skipped.drain(..).try_for_each(|(rank, left)| self.add(rank, left))?;
-            // A candidate is stale if its part is gone or now has another neighbor.
+            // A candidate is stale if its part is gone or now has a different neighbor.
             let now = self.ranks[left];
             if now == NONE || !merges.is_current(rank, now) {
                 continue;
@@ -174,7 +174,7 @@ pub(crate) fn is_valid_pair(table: &impl MergeTable, first: u32, second: u32) ->
 
 /// Returns true if both tokens are complete before a part of one merges with a part of the other.
 ///
-/// Undoes the merges of both at their boundary, latest first.
+/// Undoes the merges of both tokens at their boundary, latest first.
 #[inline]
 pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second: u32) -> bool {
     let mut border = [first, second];
@@ -192,7 +192,7 @@ pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second:
 pub(crate) fn undo_at_border(table: &impl MergeTable, border: &mut [u32; 2]) -> Option<u32> {
     let [left, right] = *border;
     let (of_left, of_right) = (table.split(left), table.split(right));
-    // Of two equal tokens, the left one merges first.
+    // Of two equal tokens, the left token merges first.
     if of_left[0] != NONE && (left > right || of_right[0] == NONE) {
         border[0] = of_left[1];
         Some(left)

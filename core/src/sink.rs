@@ -8,7 +8,7 @@ use crate::memory::reserve;
 /// Receives the ids of a walk, batch by batch.
 pub trait Sink {
     /// Whether the sink needs the calls of [`Sink::piece`] and [`Sink::special`]. A constant, so
-    /// that sinks without positions pay nothing.
+    /// that sinks without positions have no overhead.
     const HAS_POSITIONS: bool = false;
 
     /// Returns the vector to which the walk appends ids.

@@ -58,7 +58,7 @@ pub struct Names {
     searcher: Option<Searcher>,
 }
 
-/// Finds names in a text: the leftmost, and of those the longest.
+/// Finds names in a text, leftmost-longest.
 #[derive(Debug, Clone)]
 pub struct Automaton {
     automaton: AhoCorasick,
@@ -90,12 +90,12 @@ impl Automaton {
 
 /// Returns a pattern that occurs in no text, to put before `names` names.
 ///
-/// The crate moves all states that end a pattern before the others by swaps, and then follows each
-/// cycle of swaps once for every state in it. If nearly all states end a name (`t1`, `t10`,
-/// `t100`), the swaps form one cycle, which takes quadratic time. The states of this pattern come
-/// first, take part in the swaps, and keep the cycles short.
+/// The crate swaps all states that end a pattern to the front, and then follows each cycle of swaps
+/// once for every state in the cycle. If nearly all states end a name (`t1`, `t10`, `t100`), the
+/// swaps form one cycle, which takes quadratic time. The states of this pattern come first, join
+/// the swaps, and keep the cycles short.
 fn ballast(names: usize) -> Option<Vec<u8>> {
-    /// States in a cycle.
+    /// Number of states in a cycle.
     const CYCLE: usize = 16;
     /// For fewer names, even one cycle takes hardly any time.
     const MANY: usize = 512;
@@ -192,8 +192,8 @@ impl Names {
 }
 
 impl SpecialTokens {
-    /// Creates special tokens from names and ids. Names must not be empty. If two share an id (as
-    /// in o200k_harmony), the id is decoded to the first.
+    /// Creates special tokens from names and ids. Names must not be empty. If two tokens share an
+    /// id (as in o200k_harmony), the id decodes to the first name.
     pub fn new(tokens: impl IntoIterator<Item = (String, u32)>) -> Result<Self> {
         let mut by_name = HashMap::new();
         let mut by_id = HashMap::new();
@@ -232,8 +232,7 @@ impl SpecialTokens {
 
     /// Returns the next special token at or after byte `from` that is in `allowed`, with its id.
     ///
-    /// Names are found leftmost-longest; after a name that is not allowed, the search continues one
-    /// byte later.
+    /// Finds names leftmost-longest; after a name that is not allowed, continues one byte later.
     pub fn find_allowed(
         &self,
         text: &str,
@@ -273,12 +272,12 @@ impl SpecialTokens {
         self.by_name.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the id of a name.
+    /// Returns the id of the special token with this name.
     pub fn id(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()
     }
 
-    /// Returns the name of an id.
+    /// Returns the name of the special token with this id.
     pub fn name(&self, id: u32) -> Option<&str> {
         self.by_id.get(&id).map(String::as_str)
     }

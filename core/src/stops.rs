@@ -9,8 +9,8 @@ pub const MOST_BYTES: usize = 1 << 16;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct State(u32);
 
-/// An automaton for stop strings, used up to the first match. Takes at most some 13 bytes per byte
-/// of the strings, and 8 per string.
+/// An automaton for stop strings, used up to the first match. Takes at most about 13 bytes of
+/// memory per byte of the strings, and 8 per string.
 ///
 /// States are ordered by length. The states that extend a state by one byte are contiguous. A state
 /// without extensions is a match, at which the text ends.
@@ -18,7 +18,7 @@ pub struct State(u32);
 pub struct Stops {
     /// Last byte of each state.
     bytes: Vec<u8>,
-    /// First extension of each state, and the number of all states.
+    /// First extension of each state; then the number of states.
     longer: Vec<u32>,
     /// Longest other state that is a suffix of each state.
     suffixes: Vec<u32>,

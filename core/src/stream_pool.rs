@@ -22,12 +22,12 @@ pub struct StreamPool {
     next: u32,
 }
 
-/// Bytes of ids in streams.
+/// Bytes that ids add to streams.
 #[derive(Debug, Clone)]
 pub struct StreamTables {
     /// Bytes that each id adds after other ids.
     pub after: Arc<TokenTable>,
-    /// Bytes of each id at the start of a text; `None` if they are the same.
+    /// Bytes of each id at the start of a text; `None` if these are the same bytes.
     pub first: Option<Arc<TokenTable>>,
     /// Whether ids without a token are skipped instead of refused.
     pub skips_unknown: bool,
@@ -44,7 +44,7 @@ pub struct Options {
     pub min_chars: usize,
 }
 
-/// Text of a step.
+/// Text that a step emits.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
     /// All bytes of an id, which are whole characters.
@@ -65,17 +65,17 @@ pub struct Found {
 #[derive(Debug)]
 struct Stream {
     options: Options,
-    /// Bytes of an incomplete character, and whether the prompt began it.
+    /// Bytes of an incomplete character, and whether the prompt began the character.
     pending: Vec<u8>,
     is_from_prompt: bool,
     /// Complete characters that have not been emitted.
     text: String,
-    /// Bytes of `text` that were counted, and their characters.
+    /// Number of bytes of `text` whose characters were counted, and that count.
     counted: (usize, usize),
     /// State of the stop strings after `text`.
     state: State,
     ids: usize,
-    /// Whether the next id with text is at the start of a text, where ids have other bytes.
+    /// Whether the next id with text is at the start of a text, where ids have different bytes.
     is_first: bool,
     found: Option<Found>,
 }
@@ -118,7 +118,7 @@ impl StreamPool {
     /// stream's number.
     ///
     /// A character that the prompt begins and the stream completes belongs to the stream; if the
-    /// stream does not complete it, it is dropped.
+    /// stream does not complete it, the character is dropped.
     pub fn open(&mut self, prompt: &[u32], options: Options) -> Result<u32> {
         self.check_ids(prompt)?;
         let mut tail = Vec::new();
@@ -163,8 +163,8 @@ impl StreamPool {
         self.check_ids(ids)
     }
 
-    /// Takes the next ids of a stream, which the caller has checked, and passes on the text that
-    /// has become certain.
+    /// Takes the next ids of a stream, checked by the caller, and passes text that is final to
+    /// `give`.
     ///
     /// Returns the result of `give`, and the stop string that ended the stream. Fails if the stream
     /// is not open.
@@ -312,7 +312,7 @@ impl Stream {
 }
 
 impl TokenTable {
-    /// Returns true if an id is a token that a stream does not drop.
+    /// Returns true if an id is a token that a stream shows.
     fn shows(&self, id: u32, skips_special: bool) -> bool {
         match self.kind(id) {
             TokenKind::Absent => false,
@@ -457,7 +457,7 @@ mod tests {
                 String::from_utf8_lossy(&bytes.concat()).into_owned()
             };
             let whole = decode(ids.len());
-            // The first end of a stop string, and the longest stop string that ends at it.
+            // The first end of a stop string, and the longest stop string that ends there.
             let end = (0..=whole.len()).filter(|&end| whole.is_char_boundary(end)).find_map(|end| {
                 let stops = stops.iter().filter(|stop| whole[..end].ends_with(**stop));
                 stops.map(|stop| stop.len()).max().map(|length| (end, length))
@@ -467,7 +467,7 @@ mod tests {
             if let Some(found) = found {
                 let (end, length) = end.unwrap();
                 prop_assert_eq!(stops[found.stop], &whole[end - length..end]);
-                // The text up to the id contains the stop string; the text before the id may lack a
+                // The text up to the id contains the stop string; text before the id may lack a
                 // character.
                 prop_assert!(decode(found.id + 1).len() >= end);
                 prop_assert!(decode(found.id).trim_end_matches(BROKEN).len() < end);

@@ -1,5 +1,5 @@
 //! Differences between operating systems: mapped memory, advice about pages. No other module checks
-//! for the system.
+//! for the operating system.
 
 #[cfg(not(any(unix, windows)))]
 pub(crate) use allocated::{Map, can_map, map};
@@ -21,8 +21,8 @@ mod mapped {
         MmapMut::map_anon(length).ok()
     }
 
-    /// Returns whether the process may map `bytes` more at once. Costs two system calls, whatever
-    /// the size. If true, small allocations of several threads do not fail.
+    /// Returns whether the process can map `bytes` more bytes at once. Costs two system calls for
+    /// any size. If true, small allocations of several threads do not fail.
     pub(crate) fn can_map(bytes: usize) -> bool {
         MmapOptions::new().len(bytes.max(1)).no_reserve_swap().map_anon().is_ok()
     }

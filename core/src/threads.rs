@@ -31,12 +31,12 @@ pub fn cores() -> usize {
     }
 }
 
-/// Does `shares` shares of work on this thread and up to `threads - 1` other threads.
+/// Runs `shares` shares of work on this thread and up to `threads - 1` other threads.
 ///
 /// `work` writes the result of its share; results are reused, so it must clear the old contents.
-/// `take` gets the results on this thread, in the order of the shares, while other shares are in
-/// progress; its first error ends the call. This thread works and waits inside `aside`, which must
-/// call the function it receives. While this thread waits, `aside` is called at least every
+/// `take` receives the results on this thread, in the order of the shares, while other shares are
+/// in progress; its first error ends the call. This thread works and waits inside `aside`, which
+/// must call the function it receives. While this thread waits, `aside` is called at least every
 /// `PATIENCE`; its error also ends the call. Work on the other threads then fails at its next check
 /// ([`polling::poll`]).
 ///
@@ -130,7 +130,7 @@ impl<R: Default + Send> Queue<R> {
         Self { shares, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Locks the state; no code with the lock held can panic half-way.
+    /// Locks the state; no code that holds the lock can panic half-way.
     fn lock(&self) -> MutexGuard<'_, Progress<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

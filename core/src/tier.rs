@@ -5,7 +5,7 @@ use crate::ablation::Mechanism;
 /// Environment variable that lowers the tier.
 const TIER_VARIABLE: &str = "BPE_ENGINE_TIER";
 
-/// A set of vector instructions that this processor has.
+/// A set of vector instructions that this processor supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier(Instructions);
 
@@ -38,8 +38,7 @@ impl Tier {
         Self(if Mechanism::Vectors.is_used() { best() } else { Instructions::Portable })
     }
 
-    /// Returns the tier `name`, or the best tier below it that this processor has; `None` for other
-    /// names.
+    /// Returns the tier `name`, or the best supported tier below it; `None` for other names.
     pub fn named(name: &str) -> Option<Self> {
         let kind = match name {
             "portable" => Instructions::Portable,
@@ -51,7 +50,7 @@ impl Tier {
         Some(Self(kind.min(best())))
     }
 
-    /// Returns every tier that this processor has, in ascending order.
+    /// Returns every tier that this processor supports, in ascending order.
     #[cfg(test)]
     pub(crate) fn all() -> Vec<Self> {
         let names = ["portable", "neon", "avx2", "avx512"];
@@ -70,7 +69,7 @@ impl Tier {
         }
     }
 
-    /// Returns the instructions of the tier, which the processor has.
+    /// Returns the instructions of the tier, which the processor supports.
     #[inline(always)]
     pub(crate) fn kind(self) -> Instructions {
         self.0

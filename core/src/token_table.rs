@@ -38,7 +38,7 @@ pub struct TokenTable {
 }
 
 impl TokenTable {
-    /// Makes an empty table for ids up to `largest`; `None` for no ids.
+    /// Creates an empty table for ids up to `largest`; `None` means no ids.
     ///
     /// Fails with [`Error::Vocabulary`] for an id of [`MOST_IDS`] or more.
     pub fn with_largest_id(largest: Option<u32>) -> Result<Self> {
@@ -88,7 +88,7 @@ impl TokenTable {
         self.kinds.is_empty()
     }
 
-    /// Returns the bytes of an id, which are empty if it is absent.
+    /// Returns the bytes of an id; empty if the id is absent.
     #[inline]
     pub fn get(&self, id: u32) -> &[u8] {
         match self.ends.get(id as usize..).and_then(<[u32]>::first_chunk::<2>) {
@@ -97,7 +97,7 @@ impl TokenTable {
         }
     }
 
-    /// Returns true if the bytes of an id are characters: UTF-8, and not empty.
+    /// Returns true if the bytes of an id are whole characters: nonempty UTF-8.
     #[inline]
     pub fn is_text(&self, id: u32) -> bool {
         let bits = self.characters.get(id as usize / 64).copied().unwrap_or(0);

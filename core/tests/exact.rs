@@ -41,7 +41,7 @@ const ALPHABETS: &[&[&[u8]]] = &[
 enum Numbers {
     Ranks,
     Gaps,
-    /// From some rank, ids do not fit in 24 bits.
+    /// From some rank on, ids do not fit in 24 bits.
     Large,
     /// Ids end at the largest possible id.
     Last,
@@ -194,7 +194,7 @@ fn piece_ids(encoding: &Direct, piece: &[u8]) -> Result<Vec<u32>, u8> {
     outcome(result, ids)
 }
 
-/// Returns the ids of a text, the same from every sink.
+/// Returns the ids of a text, and checks that every sink gives the same ids.
 fn text_ids(encoding: &Direct, text: &str) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
     let result = encoding.encode(text, &Request::ORDINARY, &mut ids);
@@ -323,7 +323,7 @@ fn ids_by_place(tokens: &[Vec<u8>]) -> Vec<Token> {
     tokens.iter().cloned().zip(0..).collect()
 }
 
-/// Tokens longer than a byte can count, found and merged.
+/// Finds and merges tokens whose length does not fit into a byte.
 #[test]
 fn tokens_of_many_bytes() {
     let mut order = single_bytes();

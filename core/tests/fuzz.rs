@@ -193,7 +193,7 @@ fn special_tokens_are_found_leftmost_longest() {
     });
 }
 
-/// Finds `names` in `text`, leftmost and then longest. After a name that is not allowed, the search
+/// Finds `names` in `text`, leftmost-longest. After a name that is not allowed, the search
 /// continues one byte later.
 fn naive_special(
     names: &[(String, u32)],
@@ -303,7 +303,7 @@ fn segments_are_encoded_as_text_between_special_tokens() {
             }
         }
 
-        // Segments that trust every name give the ids of the text.
+        // Segments that trust every name give the same ids as the text.
         let all = vec![true; named.len()];
         if is_joined && naive_special(&named, &all, &rendered) == special {
             let mut whole = Vec::new();

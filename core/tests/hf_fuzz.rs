@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseResult;
 
-/// Encodes a number of a protocol buffer.
+/// Encodes a number as a protobuf varint.
 fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
@@ -54,7 +54,7 @@ fn text(length: usize) -> impl Strategy<Value = String> + Clone {
     })
 }
 
-/// The charsmap field: absent, rules, damaged rules, or arbitrary units.
+/// Generates the charsmap field: absent, rules, damaged rules, or arbitrary units.
 fn charsmap() -> impl Strategy<Value = Vec<u8>> {
     let rules = btree_map(text(2), text(2), 0..6).prop_map(|rules| charsmap_of(&rules));
     let units = (vec(any::<u32>(), 0..300), any::<Vec<u8>>());
@@ -110,7 +110,7 @@ fn charsmap_of(rules: &BTreeMap<String, String>) -> Vec<u8> {
 /// A text, a score and a type.
 type Piece = (String, f32, u64);
 
-/// Pieces that form a model, or a few arbitrary pieces, which may repeat.
+/// Generates pieces that form a model, or a few arbitrary pieces, which may repeat.
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     let score = prop_oneof![6 => -12.0..0.0_f32, 3 => select(vec![-1.0, -2.0])];
     let kind = prop_oneof![8 => Just(1_u64), 3 => select(vec![3, 4, 5])];
@@ -121,7 +121,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     prop_oneof![4 => sound, 1 => vec((text(3), any::<f32>(), 0..9_u64), 0..6)]
 }
 
-/// A `.model` with fields in order.
+/// Generates a `.model` with fields in order.
 fn model() -> impl Strategy<Value = Vec<u8>> {
     let trainer = (0..6_u64, any::<[bool; 2]>());
     let flags = any::<[bool; 3]>();
@@ -146,7 +146,7 @@ fn model() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// A change of a file at an offset.
+/// A change to a file at an offset.
 type Damage = (Index, u8, u8);
 
 fn damage() -> impl Strategy<Value = Vec<Damage>> + Clone {
@@ -177,7 +177,7 @@ fn ids(tokenizer: &Pipeline, text: &str) -> Option<Vec<u32>> {
     }
 }
 
-/// Checks that a file is refused with a reason, or gives a tokenizer that encodes a text to the
+/// Checks that a file is refused with a reason, or yields a tokenizer that encodes a text to the
 /// same ids each time, with and without details, and decodes them.
 fn check(file: &[u8], version: Version, texts: &[String]) -> Result<bool, TestCaseError> {
     let tokenizer = match Pipeline::from_sentencepiece(file, version) {

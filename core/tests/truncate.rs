@@ -65,7 +65,7 @@ fn check_truncated(
     Ok(())
 }
 
-/// Checks that a part of a text is truncated like the whole, whatever text comes after (before) it.
+/// Checks that a part of a text is truncated like the whole text, for any text after (before) it.
 fn check_part(
     engine: &Pipeline,
     text: &str,
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// The tokens of ordinary text do not change, so parts are filled.
+/// Parts of ordinary text have nearly all tokens asked for, since its tokens do not change.
 #[test]
 fn parts_of_ordinary_text_have_all_tokens_asked_for() {
     let encoding = encoding(CL100K, Normalization::Nfc, Vec::new());
@@ -221,7 +221,7 @@ fn a_part_of_a_long_text_is_enough() {
     }
 }
 
-/// The window that is read first may end, or begin, inside the name of a special token.
+/// Keeps names whole, even if the window that is read first ends or begins inside a name.
 #[test]
 fn names_are_cut_neither_by_chunks_nor_by_windows() {
     let encoding = encoding(CL100K, Normalization::None, Vec::new());

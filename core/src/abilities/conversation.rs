@@ -60,7 +60,7 @@ struct Raw {
     places: Vec<(usize, usize)>,
 }
 
-/// The end of a prompt that further segments may change, before the search over all segments.
+/// The end of a prompt, which further segments may change, before [`Prompt::finish`].
 #[derive(Debug, Clone, Default)]
 struct End {
     prompt: Prompt,
@@ -92,7 +92,7 @@ impl Conversation {
             + raw.map_or(0, |raw| raw.text.capacity() + raw.places.capacity() * 16)
     }
 
-    /// Returns true if text can be appended, false if segments can.
+    /// Returns true if text (`is_text`) or segments (otherwise) can be appended.
     pub fn takes(&self, is_text: bool) -> bool {
         let is_empty = self.text.is_empty() && self.ids.is_empty();
         is_empty || self.is_searched == is_text
@@ -127,9 +127,9 @@ impl Conversation {
         Ok(kept)
     }
 
-    /// Appends `more` to a text, with the result of [`Conversation::update_text`] for the whole, at
-    /// the cost of `more`. `pair` is a character beyond U+FFFF whose first half the text ends with,
-    /// as U+FFFD.
+    /// Appends `more` to a text. The result is the same as from [`Conversation::update_text`] with
+    /// the whole text, at the cost of `more` alone. `pair` is a character above U+FFFF; the text
+    /// ends with its first half, as U+FFFD.
     pub fn append_text(
         &mut self,
         pipeline: &Pipeline,
@@ -193,8 +193,8 @@ impl Conversation {
         Ok(kept)
     }
 
-    /// Returns true if the text so far and `text`, which share their first `same` bytes, are both
-    /// normalized already.
+    /// Returns true if the text so far and `text`, which share their first `same` bytes, are
+    /// normalized.
     fn stays_normal(&self, text: &str, same: usize, form: Normalization) -> Result<bool> {
         if self.raw.is_some() {
             return Ok(false);
@@ -210,8 +210,8 @@ impl Conversation {
         self.replace_prompt(pipeline, prompt, 0, 0)
     }
 
-    /// Appends segments to a prompt, with the result of [`Conversation::update_prompt`] for all
-    /// segments, at the cost of the new ones. The segments follow [`Conversation::end`].
+    /// Appends segments, which follow [`Conversation::end`], to a prompt. The result is the same as
+    /// from [`Conversation::update_prompt`] with all segments, at the cost of the new segments.
     pub fn append_prompt(&mut self, pipeline: &Pipeline, prompt: Prompt) -> Result<usize> {
         self.replace_prompt(pipeline, prompt, self.end.at, self.end.fixed)
     }
@@ -397,7 +397,7 @@ pub(crate) fn normalize_runs(
 }
 
 impl Raw {
-    /// Normalizes a text. Reuses the normalization `normal_before` of `before` up to the first
+    /// Normalizes a text. Reuses `normal_before`, the normalized `before`, up to the first
     /// difference.
     fn of(
         text: &str,

@@ -156,8 +156,7 @@ fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
     for base in bases {
         let mut block = None;
         for new in std::iter::once(base).chain(tables.composed_from(base)) {
-            // Of the 11,172 Hangul syllables, compare all bytes except the last, up to the first
-            // difference.
+            // Compares all bytes but the last of the 11,172 Hangul syllables, up to a difference.
             let is_syllable = ('\u{ac00}'..'\u{d7a4}').contains(&new);
             if is_syllable && block.replace(new as u32 / 64) == Some(new as u32 / 64)
                 || begins(new, part)
@@ -190,7 +189,7 @@ fn begins(character: char, part: &[u8]) -> bool {
     character.encode_utf8(&mut [0; 4]).as_bytes().starts_with(part)
 }
 
-/// Returns the first bytes of the replacements for the text from byte `at` on.
+/// The first bytes of a replacement for the text from byte `at` on.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     at: usize,
@@ -210,7 +209,7 @@ impl Change {
     }
 }
 
-/// Adds the first changes of `rest` under NFC once a mark follows. If `part` is not empty, a
+/// Adds the changes that NFC may make to `rest` once a mark follows. If `part` is not empty, a
 /// character that begins with it comes before the mark, or is the mark. `start` is added to the
 /// offsets.
 fn add_changed(
@@ -268,8 +267,7 @@ fn add_changed(
     }
 }
 
-/// Returns for each class the end of the marks of that class and of smaller classes. The marks are
-/// sorted by class.
+/// Returns, for each class, where the marks up to that class end. `marks` are sorted by class.
 fn places_of_classes(marks: &str, class_of: impl Fn(char) -> u8) -> [usize; 256] {
     let mut places = [marks.len(); 256];
     let mut next = 0;
@@ -283,7 +281,7 @@ fn places_of_classes(marks: &str, class_of: impl Fn(char) -> u8) -> [usize; 256]
     places
 }
 
-/// Appends a character and its marks: of each class no more than can compose with the character.
+/// Appends a character and its marks: no more of a class than can compose with the character.
 fn append_reduced(cluster: &str, class_of: impl Fn(char) -> u8, reduced: &mut String) {
     let (mut last, mut count) = (0, 0);
     for character in cluster.chars() {
@@ -303,7 +301,7 @@ fn is_in(cluster: &str, mark: char) -> bool {
     found
 }
 
-/// Returns the first character of the decomposition, and the number of characters.
+/// Returns the first character of the decomposition, and the decomposition's length.
 fn base_of(character: char) -> (char, usize) {
     let (mut base, mut parts) = (None, 0);
     decompose_canonical(character, |part| {
@@ -316,7 +314,7 @@ fn base_of(character: char) -> (char, usize) {
 /// The characters that composition changes.
 #[derive(Debug, Default)]
 struct Tables {
-    /// Characters that may combine with the one before, and the first bytes of each in NFC.
+    /// Characters that may combine with the character before, and how the NFC form of each begins.
     combining: Vec<(char, char)>,
     /// The first character of the decomposition of each composed NFC character, and the composed
     /// character, sorted.
@@ -371,7 +369,7 @@ fn first_of(character: char) -> char {
 }
 
 impl Pipeline {
-    /// Returns the reason why the bytes of tokens may differ from the normalized text, if they may.
+    /// Returns why the bytes of tokens may differ from the normalized text; `None` if they cannot.
     fn why_other_bytes(&self) -> Option<String> {
         let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
         let makes_bytes = is_byte_level || self.byte_runs().is_some();
@@ -393,10 +391,10 @@ impl Pipeline {
         Ok(bytes.ends_with(b" "))
     }
 
-    /// Returns the form in which the tokens of a text have its bytes, possibly after a space, so
-    /// that later text changes no byte before the last character.
+    /// Returns the normalization of a text whose bytes, possibly after a space, equal the bytes of
+    /// its tokens. Later text changes no byte before the last character.
     ///
-    /// Fails if tokens may have other bytes, or if later text may change more.
+    /// Fails if the bytes of tokens may differ, or if later text may change more.
     pub fn token_form(&self) -> Result<Normalization> {
         if let Some(direct) = self.direct() {
             return Ok(direct.normalization());
@@ -444,7 +442,7 @@ impl Pipeline {
     }
 
     /// Returns the combining class of a character in the tables of [`Pipeline::token_form`], which
-    /// may be of another Unicode version.
+    /// may follow another version of Unicode.
     pub fn mark_class(&self, character: char) -> u8 {
         match self.direct() {
             Some(_) => unicode_normalization::char::canonical_combining_class(character),

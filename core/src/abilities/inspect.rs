@@ -6,8 +6,8 @@ use crate::pipeline::segments::Prompt;
 use crate::special_tokens::Selection;
 
 impl Pipeline {
-    /// Returns true if `ids` decode to text that encodes to `ids`: special tokens stay special
-    /// tokens, and the text between them is ordinary text.
+    /// Returns true if `ids` decode to text that encodes to `ids`: special ids are special tokens,
+    /// and the text between them is ordinary text.
     pub fn is_canonical(&self, ids: &[u32]) -> Result<bool> {
         let special = self.special_tokens()?;
         let mut prompt = Prompt::default();

@@ -1,5 +1,5 @@
-//! Decodes ids to text with U+FFFD for bytes that are not UTF-8, which depends on the bytes that are
-//! decoded together.
+//! Decodes ids to text, with U+FFFD for invalid UTF-8. Which bytes are invalid depends on the bytes
+//! that are decoded together.
 
 use std::iter::repeat_n;
 
@@ -11,9 +11,9 @@ use crate::stream_pool::whole_characters;
 
 const BROKEN: &str = "\u{fffd}";
 
-/// Decodes `ids`, at the beginning of a text if `is_first`, or else as its continuation. Returns
-/// the bytes of the text, and where the bytes of each id start. The bytes are UTF-8 if the pipeline
-/// has [byte runs](Pipeline::byte_runs).
+/// Decodes `ids` as the beginning of a text if `is_first`, otherwise as a continuation. Returns the
+/// bytes of the text, and where the bytes of each id start. The bytes are UTF-8 if the pipeline has
+/// [byte runs](Pipeline::byte_runs).
 pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>, Vec<usize>)> {
     let (bytes, starts) = match is_first {
         true => pipeline.decode_with_starts(ids)?,
@@ -41,8 +41,8 @@ pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u
     Ok((shown, places))
 }
 
-/// Returns the text of [`decode`] from the id with index `from` on, including the whole character
-/// there.
+/// Returns the text of [`decode`] from the id with index `from` on, starting at the character
+/// boundary at or before this id.
 pub fn decode_from(
     pipeline: &Pipeline,
     ids: &[u32],
@@ -82,12 +82,12 @@ fn run_length(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     Ok(length)
 }
 
-/// Whether an id belongs to a run or leaves it unchanged.
+/// Whether an id is part of a byte run, or is unknown and so does not end the run.
 fn is_in_run(pipeline: &Pipeline, id: u32) -> Result<bool> {
     Ok(pipeline.is_byte(id)? || !pipeline.has_token(id))
 }
 
-/// Whether each byte of a run, or of another token, is shown unchanged.
+/// Returns, for each byte of a run or of another token, whether decoding keeps the byte.
 fn are_kept(runs: ByteRuns, bytes: &[u8]) -> Result<Vec<bool>> {
     let mut kept = Vec::new();
     reserve(&mut kept, bytes.len())?;

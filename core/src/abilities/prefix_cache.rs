@@ -7,8 +7,7 @@
 //!
 //! Blocks are parts of normalized text whose special tokens are known. They end at safe cuts, and
 //! after special tokens. The blocks also form a list, the most recently used first, with parents
-//! before their children.
-//! Memory is bounded by dropping the last blocks.
+//! before their children. Memory is bounded by dropping the last blocks.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,17 +26,16 @@ use crate::request::Request;
 /// Minimum number of bytes of a block that ends inside text.
 const SPACING: usize = 1024;
 
-/// Minimum number of bytes of a block that ends after a special token. Each given id counts as 4
-/// bytes.
+/// Minimum size in bytes of a block that ends after a special token. A given id counts as 4 bytes.
 const LEAST: usize = 256;
 
 /// Text at the end of a prompt with at most this many bytes is encoded again each time.
 const LONG_TAIL: usize = 4 * SPACING;
 
-/// The index that stands for no block: the ends of the list.
+/// Index of no block, at both ends of the list.
 const NONE: u32 = u32::MAX;
 
-/// The parent of the first blocks.
+/// Parent of the blocks that begin prompts.
 const ROOT: u32 = u32::MAX - 1;
 
 /// A prompt that is cut into blocks.
@@ -70,7 +68,7 @@ pub struct Known {
     last: Option<(u32, u64)>,
 }
 
-/// The rest of a plan, encoded.
+/// A plan after its unknown blocks were encoded.
 #[derive(Debug)]
 pub struct Encoded {
     /// All ids of the prompt.
@@ -332,7 +330,7 @@ impl PrefixCache {
         Ok(Known { ids, blocks: path.len(), last })
     }
 
-    /// Adds the blocks of a prompt that [`PrefixCache::find`] did not find, as far as they fit.
+    /// Adds the blocks of a prompt that [`PrefixCache::find`] did not find, if memory allows.
     pub fn insert(&mut self, plan: &Plan<'_>, encoded: &Encoded) {
         self.stats.prompts += 1;
         self.stats.ids += encoded.ids.len() as u64;
@@ -402,7 +400,7 @@ impl PrefixCache {
         Some(index)
     }
 
-    /// Drops the least recently used block. The last in the list, so it has no children.
+    /// Drops the least recently used block: the last one in the list, which has no children.
     fn evict(&mut self) {
         let last = self.last;
         self.unlink(last);

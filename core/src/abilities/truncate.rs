@@ -1,8 +1,8 @@
 //! Truncates text to a number of tokens, and cuts text into chunks.
 //!
-//! Text is cut only where a token of its encoding ends. Patterns look at the text around a piece,
-//! so a part encoded on its own may have other tokens than within the text. Each part is therefore
-//! encoded on its own, and a shorter part is tried if there are too many tokens.
+//! Text is cut only where a token of its encoding ends. Patterns see the text around a piece, so a
+//! part may get different tokens on its own than within the text. Each part is therefore encoded on
+//! its own, and a shorter part is tried if there are too many tokens.
 //!
 //! Only the part of a long text near the cut is read, up to a position where the tokens before and
 //! after are independent. In runs without such a position (a ruler, a very long word), some more
@@ -20,8 +20,8 @@ use crate::request::Request;
 /// Number of candidates to try before halving the token budget.
 const TRIES: usize = 4;
 
-/// Number of token ends next to the limit to examine. If none of them is between two characters,
-/// the next attempt examines this many times more.
+/// Number of token ends next to the limit to examine. If no token ends between two characters
+/// there, the next attempt examines `NEAR` times as many.
 const NEAR: usize = 256;
 
 /// Number of extra bytes to read if no piece is certain to end after the needed bytes: the tokens
@@ -34,7 +34,7 @@ const LOOK_BACK: [usize; 3] = [64, MARGIN, 4096];
 /// Number of bytes to encode at once when cutting a text into chunks.
 const WINDOW: usize = 1 << 16;
 
-/// Number of bytes around a character that normalization looks at.
+/// Number of bytes around a position that can affect the normalization there.
 const NORMALIZED: usize = 8;
 
 impl Pipeline {
@@ -111,7 +111,7 @@ impl<'a> Cutter<'a> {
         Ok(Self { pipeline, text, is_all: true, request, longest_name })
     }
 
-    /// A cutter for a text that is longer than `part`.
+    /// Creates a cutter for a text that is longer than `part`.
     pub(crate) fn of_part(
         pipeline: &'a Pipeline,
         part: &'a str,
@@ -360,8 +360,7 @@ impl<'a> Cutter<'a> {
         special.is_ok_and(|special| !special.all().touches(around, cut - start))
     }
 
-    /// Encodes a part of the text. Returns the ends of the tokens with the `wanted` indices, and
-    /// the number of tokens.
+    /// Encodes a part of the text. Returns the number of tokens, and the ends of `wanted` tokens.
     fn tokens(&self, part: Range<usize>, wanted: Range<usize>) -> Result<(Vec<TokenEnd>, usize)> {
         self.pipeline.token_ends(&self.text[part], &self.request.allowed, wanted)
     }
@@ -451,8 +450,8 @@ impl Chunker<'_> {
         Ok(())
     }
 
-    /// Returns the start and the end of a chunk that begins with the end of the last one, which
-    /// starts at `last` and ends at `done`. `None` if no such chunk goes beyond `done`.
+    /// Returns the start and the end of a chunk that begins with the end of the last chunk, which
+    /// spans `last..done`. `None` if no such chunk goes beyond `done`.
     fn overlapping(&self, last: usize, done: Cut) -> Result<Option<(usize, Cut)>> {
         if self.overlap == 0 {
             return Ok(None);
@@ -475,7 +474,7 @@ impl Chunker<'_> {
         Ok(None)
     }
 
-    /// Returns the end of a chunk that starts where the last one ends.
+    /// Returns the end of a chunk that starts where the last chunk ends.
     fn plain(&self, done: Cut) -> Result<Cut> {
         match self.end(done, done)? {
             Some(end) => Ok(end),
@@ -483,7 +482,7 @@ impl Chunker<'_> {
         }
     }
 
-    /// The next cut.
+    /// Returns the first cut after `done`.
     fn following(&self, done: Cut) -> Cut {
         self.cuts[self.cuts.partition_point(|cut| cut.position <= done.position)]
     }

@@ -14,7 +14,7 @@ const COUNT_SHIFT: u32 = 24;
 const COUNT_MASK: u64 = 0x3f;
 /// Flag in the newer entry of a set: another entry of the set was moved to another set.
 const RELOCATED: u64 = 1 << 31;
-/// The bits of a packed id.
+/// Number of bits of a packed id.
 const PACKED_BITS: usize = 20;
 /// The largest packed number. Packed ids are stored plus one, so ids must be smaller.
 const PACKED_MAX: u32 = (1 << PACKED_BITS) - 1;

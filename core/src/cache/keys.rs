@@ -7,8 +7,8 @@ pub(crate) const MEDIUM: usize = 31;
 /// Maximum number of bytes of a piece with a [`LongKey`].
 pub(crate) const LONG: usize = 127;
 
-/// The key of a piece in a table of longer pieces: its bytes, zeros, and their number as the last
-/// byte. The last byte is zero if the ids of the piece do not fit into its home table.
+/// The key of a piece in a table of longer pieces: its bytes, zeros as padding, and its length as
+/// the last byte. The last byte is zero if the ids of the piece do not fit into its home table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PaddedKey<const W: usize>([u64; W]);
 

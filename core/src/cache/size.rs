@@ -28,18 +28,18 @@ impl CacheSize {
         self.0
     }
 
-    /// Returns the bytes of the table of short pieces: half of the cache.
+    /// Returns the size in bytes of the table of short pieces: half of the cache.
     pub(super) fn short(self) -> usize {
         self.0 / 2
     }
 
-    /// Returns the bytes of each of the two tables of longer pieces: a quarter of the cache.
+    /// Returns the size in bytes of each table of longer pieces: a quarter of the cache.
     pub(super) fn longer(self) -> usize {
         self.0 / 4
     }
 }
 
-/// Parses bytes, or a number with one of the units `KiB`, `MiB` and `GiB`: `8388608`, `64 MiB`.
+/// Parses a number of bytes, or a number with the unit `KiB`, `MiB` or `GiB`: `8388608`, `64 MiB`.
 impl std::str::FromStr for CacheSize {
     type Err = Error;
 

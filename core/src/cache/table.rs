@@ -171,7 +171,7 @@ impl SetIndex {
 pub(super) struct View<'a, const W: usize> {
     /// The sets: at least two, and a power of two.
     sets: &'a [Set<W>],
-    /// The mask of the byte offset of a set.
+    /// Mask that gives the byte offset of a set.
     mask: usize,
 }
 

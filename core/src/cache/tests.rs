@@ -12,7 +12,7 @@ fn empty() -> Cache {
     Cache::with_seeds(CacheSize::DEFAULT, seeds(0)).expect("memory")
 }
 
-/// Maximum number of ids, in short pieces and in long ones, of equal and of different bytes.
+/// The cache finds pieces of any length with up to 50 ids, and no piece with more ids.
 #[test]
 fn ids_come_back_or_are_unknown() {
     let mut cache = empty();

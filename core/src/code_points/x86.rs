@@ -39,7 +39,7 @@ pub(super) fn append<U: Unit>(units: &[U], text: &mut String) -> Result<bool> {
     Ok(rest.is_empty() || append_block(&last, BLOCK - rest.len(), text)?)
 }
 
-/// Appends units that are all ASCII. Returns false if they are not.
+/// Appends the units if all are ASCII; otherwise returns false.
 #[inline(always)]
 fn append_ascii<U: Unit>(units: &[U; STRETCH], text: &mut String) -> Result<bool> {
     if units.iter().fold(0, |all, &unit| all | unit.into()) >= 0x80 {

@@ -30,10 +30,10 @@ pub struct AddedToken {
     pub special: bool,
 }
 
-/// Takes the parts of a text: added tokens with their ids, and the text between them.
+/// Receives the parts of a text: added tokens with their ids, and the text between them.
 pub(crate) type EachRun<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
 
-/// Number of copies of a token's content while it is added, and its other memory use in bytes.
+/// Number of copies of a token's content made to add the token, and its other memory in bytes.
 const COPIES: usize = 6;
 const TOKEN: usize = 512;
 
@@ -80,7 +80,7 @@ impl Inside {
 struct Searcher(Option<Arc<Names>>);
 
 impl Searcher {
-    /// Builds a searcher. `path` returns the path in the file of the token with an id.
+    /// Builds a searcher. `path` returns the path in the file of the token with a given id.
     fn new(mut tokens: Vec<(&str, u32)>, path: impl Fn(u32) -> String) -> Result<Self> {
         if tokens.is_empty() {
             return Ok(Self(None));
@@ -134,7 +134,8 @@ impl AddedTokens {
         self.special.contains(text)
     }
 
-    /// Copies these tokens in order to add others. First checks that the copies fit into memory.
+    /// Copies these tokens, for adding `tokens` to the copy, after checking that all fit into
+    /// memory.
     pub(crate) fn copy_for(&self, tokens: &[AddedToken]) -> Result<Self> {
         let all = self.tokens.values().chain(tokens);
         ask_for(all.map(|token| token.content.len() * COPIES + TOKEN).sum())?;
@@ -185,7 +186,7 @@ impl AddedTokens {
         self.tokens.insert(id, token);
     }
 
-    /// Updates the normalized forms for another normalizer.
+    /// Recomputes the normalized forms under a new normalizer.
     pub(crate) fn set_normalizer(&mut self, normalizer: Option<&Normalizer>) -> Result<()> {
         self.normal_forms.clear();
         for (id, token) in self.tokens.clone() {
@@ -249,8 +250,8 @@ impl AddedTokens {
         self.each(&self.normalized, text, self.everywhere(text), found)
     }
 
-    /// [`AddedTokens::each_normalized`], with tokens only in `parts` of the text, and only if the
-    /// condition of the part accepts them.
+    /// Like [`AddedTokens::each_normalized`], but finds tokens only in `parts` of the text, and
+    /// only tokens that the condition of the part accepts.
     pub(crate) fn each_normalized_in<P: Fn(&AddedToken) -> bool>(
         &self,
         text: &str,
@@ -330,7 +331,7 @@ impl AddedTokens {
             }
             if !permits(token) {
                 // As in `tokenizers`, a token encoded as text hides all names inside its own name.
-                // A token that a segment does not allow hides only the first byte, as in encodings.
+                // A token that a segment does not allow hides only its first byte, as in encodings.
                 return Ok(if self.permits(token) { start + 1 } else { end });
             }
             let range = state.with_space(token, text, name);
@@ -376,7 +377,7 @@ impl AddedTokens {
         self.inside.as_deref().zip(pair).is_some_and(|(pairs, pair)| is_apart(pairs, pair))
     }
 
-    /// Whether a token takes adjacent whitespace.
+    /// Whether any token includes adjacent whitespace.
     pub(crate) fn take_space(&self) -> bool {
         self.tokens.values().any(|token| token.lstrip || token.rstrip)
     }
@@ -385,7 +386,7 @@ impl AddedTokens {
         self.tokens.get(&id)
     }
 
-    /// Returns false for special tokens if they count as ordinary text.
+    /// Returns false for special tokens if they are encoded as ordinary text.
     pub(crate) fn permits(&self, token: &AddedToken) -> bool {
         !(self.encode_special && self.is_special(&token.content))
     }

@@ -21,13 +21,13 @@ const LONGEST: usize = 8;
 /// the longest other name that is its prefix. The limit bounds how often the automaton reads the
 /// same text, which keeps the time linear.
 const MOST_INSIDE: usize = 8;
-/// If more prefixes than this, plus one per this many bytes, lead to no name, the automaton alone
-/// is faster.
+/// If more prefixes lead to no name than this number, plus one per `BETWEEN_MISSES` bytes, the
+/// automaton alone is faster.
 const FEW_MISSES: usize = 16;
 const BETWEEN_MISSES: usize = 32;
 /// Below this text length in bytes, searching for the first byte of a name is faster.
 const SHORT: usize = 64;
-/// An upper bound on the bytes of memory to build an automaton, per byte of a name.
+/// Upper bound on the memory in bytes for building an automaton, per byte of a name.
 const MEMORY: usize = 64;
 
 /// Names, each with the id of its token.
@@ -113,7 +113,7 @@ impl Names {
 }
 
 impl Beginnings {
-    /// `names` must be sorted, distinct and nonempty. `None` if the search would not pay off.
+    /// `None` if the search would not pay off. `names` must be sorted, distinct and nonempty.
     fn new(names: &[&str]) -> Option<Self> {
         let mut first: Vec<u8> = names.iter().map(|name| name.as_bytes()[0]).collect();
         first.dedup();
@@ -153,8 +153,8 @@ impl Beginnings {
     }
 }
 
-/// Creates a searcher for the first bytes of names, using as many bytes as leave few distinct
-/// prefixes. `None` if the processor lacks the vector instructions.
+/// Creates a searcher for the first bytes of names, as many bytes as keep the number of distinct
+/// prefixes small. `None` if the processor lacks the vector instructions.
 fn several(names: &[&str]) -> Option<Searcher> {
     let cut = |length: usize| {
         let mut cut: Vec<&[u8]> =

@@ -28,7 +28,7 @@ pub struct Arrangement(Vec<RowPart>);
 pub(crate) struct Arrangements([Option<Arrangement>; 4]);
 
 impl Arrangement {
-    /// The parts.
+    /// Returns the parts of the row, in order.
     pub fn parts(&self) -> &[RowPart] {
         &self.0
     }
@@ -70,7 +70,7 @@ fn sequence(number: usize, type_id: u32) -> RowPart {
     RowPart::Sequence { number, type_id }
 }
 
-/// Returns the parts of sequences without added ids.
+/// Returns the parts of a row without added ids.
 fn plain(is_pair: bool) -> Vec<RowPart> {
     let mut parts = vec![sequence(0, 0)];
     parts.extend(is_pair.then(|| sequence(1, 1)));

@@ -1,7 +1,7 @@
 //! `BertNormalizer` in one pass, and the character classes of `BertNormalizer` and `Nmt`.
 //!
-//! The categories come from `unicode_categories`, the crate that `tokenizers` uses, and are of
-//! about Unicode 8. Unassigned characters have no category and are kept.
+//! The categories come from `unicode_categories`, the crate that `tokenizers` uses, and follow
+//! roughly Unicode 8. Unassigned characters have no category and are kept.
 
 use std::borrow::Cow;
 

@@ -137,7 +137,7 @@ impl Spelling {
 pub(crate) const MARK: char = '\u{2581}';
 
 /// Swaps a space and a mark; other characters stay unchanged. Texts over characters have many marks
-/// and hardly any spaces, and a space takes a third of the bytes.
+/// and hardly any spaces, and a space takes a third of a mark's bytes.
 pub(crate) fn swap(character: char) -> char {
     match character {
         ' ' => MARK,

@@ -32,7 +32,7 @@ pub(crate) struct Rule<'a> {
     /// Replacement of the text up to and including the character, if that text has a rule.
     pub(crate) rule: Option<&'a str>,
     pub(crate) is_first: bool,
-    /// Whether no longer text has a rule.
+    /// Whether no rule extends this text.
     pub(crate) is_last: bool,
 }
 
@@ -80,8 +80,7 @@ impl Charsmap {
         found.map(|start| self.replacement(start)).transpose()
     }
 
-    /// Whether a two-character line end, which is one cluster, has a rule that its first character
-    /// lacks.
+    /// Whether the two-character line end, one cluster, has a rule that its first character lacks.
     pub(crate) fn joins_line_ends(&self) -> Result<bool> {
         Ok(self.rule("\r\n")? != self.rule("\r")?)
     }
@@ -261,7 +260,7 @@ impl Charsmap {
         Ok(())
     }
 
-    /// Returns the length of the unchanged prefix whose characters are clusters.
+    /// Returns the length of the unchanged prefix in which each character is a cluster.
     fn kept(&self, text: &str) -> usize {
         let mut last = 0;
         for (at, character) in text.char_indices() {

@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::components::bert;
 
-/// Answers for the characters up to U+1FFFF, computed for 32 neighbors on first use; larger
+/// Answers for the characters up to U+1FFFF, computed in groups of 32 on first use; larger
 /// characters have no bit. Several threads may compute the same answers.
 #[derive(Debug)]
 pub(crate) struct Bits([AtomicU64; ROWS]);
@@ -70,8 +70,8 @@ fn finds_settled(character: char) -> bool {
     is_alone(&text) && forms.iter().all(|form| *form == text || is_alone(form))
 }
 
-/// Whether a text begins with a character that no normalizer removes, and clusters end before and
-/// after this character, even between two copies.
+/// Whether a text begins with a character that no normalizer removes and that is a cluster on its
+/// own, even next to a copy of itself.
 fn is_alone(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let is_kept = bert::is_clean(first)

@@ -109,8 +109,8 @@ impl Decoder {
         joined_with(&self.apply(tokens, limit)?, "")
     }
 
-    /// Returns the bytes that a token adds after other tokens, which show as U+FFFD until they are
-    /// UTF-8, and whether the token is one byte. `None` if other tokens change the bytes.
+    /// Returns the bytes that a token adds after other tokens (shown as U+FFFD until they form
+    /// UTF-8), and whether the token is one byte. `None` if other tokens change the bytes.
     pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<(Vec<u8>, bool)>> {
         if let Self::SentencePiece(decoder) = self {
             return Ok(Some(decoder.bytes_after_others(token)));
@@ -278,8 +278,8 @@ fn text_replaced(token: String, from: &str, to: &str) -> String {
     text
 }
 
-/// Replaces adjacent byte tokens, such as `<0xE2>`, by the text of their bytes, or by U+FFFD for
-/// each byte if they are not UTF-8.
+/// Replaces adjacent byte tokens, such as `<0xE2>`, with the text of their bytes, or with U+FFFD
+/// for each byte if they are not UTF-8.
 fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
     let mut joined = Vec::with_capacity(tokens.len());
     let mut bytes: Vec<u8> = Vec::with_capacity(tokens.len());

@@ -61,8 +61,7 @@ pub struct Encoding {
     pub token_fields: Option<Box<TokenFields>>,
     /// Parts that truncation cut off.
     pub overflowing: Vec<Encoding>,
-    /// Numbers of the sequences and ranges of their tokens. Empty if the only sequence has all
-    /// tokens.
+    /// Number and token range of each sequence. Empty if the only sequence has all tokens.
     pub sequence_ranges: Vec<(usize, Range<usize>)>,
 }
 
@@ -80,7 +79,7 @@ impl Encoding {
         }
     }
 
-    /// Creates special tokens, which have no text.
+    /// Creates an encoding of special tokens, which have no text.
     pub(crate) fn special(ids: &[u32], tokens: &[String], type_id: u32, detailed: bool) -> Self {
         let token_fields = detailed.then(|| TokenFields {
             tokens: tokens.to_vec(),
@@ -149,8 +148,8 @@ impl Encoding {
 
     /// Copies the encoding; fails if memory runs out.
     pub fn try_clone(&self) -> Result<Self> {
-        /// Maximum bytes of the parts copied last, which have one item per run of tokens or per
-        /// sequence.
+        /// Maximum size in bytes of the parts copied last, which have one item per run of tokens or
+        /// per sequence.
         const SMALL: usize = 4096;
         let ids = copied(&self.ids)?;
         let token_fields = self.token_fields.as_ref();

@@ -161,8 +161,8 @@ impl Normalizer {
         matches!(self, Self::Sequence(parts) if parts.is_empty())
     }
 
-    /// Returns whether the normalizer puts a mark before a text; `None` if it does more than that
-    /// and marking spaces.
+    /// Returns whether the normalizer puts a mark before a text; `None` if it does anything other
+    /// than that and replacing spaces with marks.
     pub(crate) fn marks_spaces(&self) -> Option<bool> {
         if let Self::SentencePiece(normalizer) = self {
             return normalizer.marks_spaces();
@@ -253,9 +253,9 @@ impl Normalizer {
         }
     }
 
-    /// Returns the characters at the inner ends of two parts of a text, once normalized; `None` if
-    /// they depend on the rest of the text, or if the parts do not normalize to parts of the whole,
-    /// apart from [prepended](Self::prepends) text.
+    /// Returns the normalized characters before and after a cut between two parts of a text; `None`
+    /// if they depend on the rest of the text, or if the parts do not normalize to parts of the
+    /// whole, apart from [prepended](Self::prepends) text.
     pub(crate) fn boundary(&self, before: char, after: char) -> Option<(char, char)> {
         match self {
             Self::Replace(Regex::Text(wanted), content) => {
@@ -278,7 +278,7 @@ impl Normalizer {
         }
     }
 
-    /// Returns the sequence of this normalizer and others.
+    /// Returns a sequence of this normalizer and `others`.
     pub(crate) fn and(self, others: &[Self]) -> Self {
         match others {
             [] => self,
@@ -286,7 +286,7 @@ impl Normalizer {
         }
     }
 
-    /// Removes the last steps that only change whitespace at the ends of a text or in runs, if
+    /// Removes trailing steps that change only whitespace at the ends of a text or in runs, if
     /// `is_space` accepts their replacement.
     pub(crate) fn without_ends(&self, is_space: impl Fn(&str) -> bool) -> (Self, Ends) {
         let parts = match self {
@@ -346,8 +346,8 @@ impl Normalizer {
         })
     }
 
-    /// Whether the normalizer may create one of these marks from a text whose characters, one by
-    /// one, create none, or may join characters that whitespace separates.
+    /// Whether the normalizer may create one of these marks from a text whose characters create
+    /// none on their own, or may join characters that whitespace separates.
     pub(crate) fn writes(&self, marks: &[u8]) -> bool {
         let has_mark = |text: &str| text.bytes().any(|byte| marks.contains(&byte));
         match self {
@@ -362,8 +362,7 @@ impl Normalizer {
         }
     }
 
-    /// Returns the whitespace that a whitespace character becomes; `None` if it becomes anything
-    /// else.
+    /// Returns the whitespace that a whitespace character becomes; `None` for any other result.
     pub(crate) fn space(&self, space: char) -> Option<char> {
         match self {
             Self::Form(_) => space.is_ascii().then_some(space),
@@ -387,7 +386,7 @@ impl Normalizer {
     pub(crate) fn single(&self, character: char) -> Option<char> {
         match self {
             Self::Form(_) if character.is_ascii() => Some(character),
-            // Other settled characters never become part of the character before.
+            // Other settled characters never combine with the character before.
             Self::Form(form) if is_settled(character) => {
                 let text = String::from(character);
                 only(form.changes(&text).map(|(made, _)| made))
@@ -575,7 +574,7 @@ pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
     }
 }
 
-/// Returns the ranges to replace by `content`. Fails if a range is empty, which for patterns with
+/// Returns the ranges to replace with `content`. Fails if a range is empty, which for patterns with
 /// lookaround depends on the text.
 fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
     let mut ranges = Vec::new();
@@ -606,8 +605,8 @@ impl Form {
 
     /// Returns the normalized characters, each with the number of characters it replaces.
     fn changes(self, text: &str) -> Box<dyn Iterator<Item = (char, usize)> + '_> {
-        // In that crate, a positive number marks an inserted character; a negative number is the
-        // count of replaced characters beyond the first.
+        // A positive number marks an inserted character; a negative number is the negated count of
+        // replaced characters beyond the first.
         let count = |(character, change): (char, isize)| match change {
             1.. => (character, 0),
             _ => (character, 1 + change.unsigned_abs()),

@@ -48,7 +48,7 @@ impl AlignedText {
         Ok(Self { text: joined(text, "")?, origins, is_whole: false, begin: 0 })
     }
 
-    /// Treats the rest of the text as the start of the original.
+    /// Moves the start of the original to the origin of the first byte of the text.
     pub(crate) fn begin_here(&mut self) {
         let first = self.origins.first().filter(|_| self.is_whole);
         self.begin = first.map_or(0, |origin| origin.0);
@@ -71,8 +71,8 @@ impl AlignedText {
         hull(&self.origins[range])
     }
 
-    /// Returns the original range of a token without bytes at the character of this position:
-    /// empty, or the character's range.
+    /// Returns the original range of a token without bytes at position `place`: empty, or the range
+    /// of the character there.
     pub(crate) fn empty_origin(&self, place: usize) -> (usize, usize) {
         let character = self.text.get(place..).and_then(|rest| rest.chars().next());
         let length = character.map_or(0, char::len_utf8);
@@ -83,8 +83,8 @@ impl AlignedText {
     }
 
     /// Replaces the text, character by character, and drops the first `skipped` characters. A
-    /// character that replaces several has the origin of the first of them; an inserted character
-    /// has the origin of the last old character before it.
+    /// character that replaces several characters has the origin of the first; an inserted
+    /// character has the origin of the last old character before it.
     pub(crate) fn transform(
         &mut self,
         changes: impl IntoIterator<Item = Change>,

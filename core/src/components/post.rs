@@ -12,7 +12,7 @@ use crate::components::spec::{
 use crate::error::{Error, Result};
 
 impl PostProcessor {
-    /// Fails if a name of a template does not have one token per id. `path` is the path in the
+    /// Fails if a template name does not have exactly one token per id. `path` is the path in the
     /// file.
     ///
     /// As in `tokenizers`, a template with an undeclared name or a missing sequence fails when it
@@ -305,7 +305,7 @@ pub(crate) fn kept_lengths(lengths: &[usize], params: &Truncation) -> Result<[us
     }
 }
 
-/// Returns the truncation of sequences before tokens are added; `None` if, as in `tokenizers`,
+/// Returns the truncation to apply before special tokens are added; `None` if, as in `tokenizers`,
 /// sequences stay whole because even the added tokens do not fit.
 pub(crate) fn truncation_of_sequences(
     truncation: &Truncation,
@@ -356,7 +356,7 @@ pub fn post_process(
     }
 }
 
-/// Pads the encodings of a batch. Returns the length.
+/// Pads the encodings of a batch. Returns the padded length.
 pub fn pad<E: BorrowMut<Encoding>>(encodings: &mut [E], padding: &Padding) -> Result<usize> {
     let longest = encodings.iter().map(|encoding| encoding.borrow().len()).max();
     let length = padded_length(longest.unwrap_or(0), padding);
@@ -372,7 +372,7 @@ pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) 
     encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction)
 }
 
-/// Returns the padded length of the rows of a batch, given the longest row.
+/// Returns the padded length of the rows of a batch, given the length of the longest row.
 pub fn padded_length(longest: usize, padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,

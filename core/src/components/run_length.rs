@@ -10,7 +10,7 @@ pub struct Runs<T> {
 }
 
 impl<T: Copy + Default + PartialEq> Runs<T> {
-    /// Creates one run: `length` times `value`.
+    /// Creates a single run of `length` copies of `value`.
     pub fn uniform(value: T, length: usize) -> Self {
         Self { first: (value, length), rest: Vec::new() }
     }
@@ -25,8 +25,8 @@ impl<T: Copy + Default + PartialEq> Runs<T> {
         self.len() == 0
     }
 
-    /// Returns the runs as values and lengths. Neighboring runs may have equal values, and lengths
-    /// may be 0.
+    /// Returns the runs as values and lengths. Neighbors may have equal values, and lengths may be
+    /// 0.
     pub fn runs(&self) -> impl Iterator<Item = (T, usize)> {
         std::iter::once(self.first).chain(self.rest.iter().copied())
     }
@@ -36,7 +36,7 @@ impl<T: Copy + Default + PartialEq> Runs<T> {
         self.runs().flat_map(|(value, length)| std::iter::repeat_n(value, length))
     }
 
-    /// Sets all values.
+    /// Sets all values to `value`.
     pub fn fill(&mut self, value: T) {
         *self = Self::uniform(value, self.len());
     }
@@ -53,7 +53,7 @@ impl<T: Copy + Default + PartialEq> Runs<T> {
         part
     }
 
-    /// Appends `length` times `value`.
+    /// Appends `length` copies of `value`.
     pub fn push(&mut self, value: T, length: usize) {
         if length == 0 {
             return;
@@ -70,12 +70,12 @@ impl<T: Copy + Default + PartialEq> Runs<T> {
         }
     }
 
-    /// Appends other values.
+    /// Appends the values of `other`.
     pub fn append(&mut self, other: &Self) {
         other.runs().for_each(|(value, length)| self.push(value, length));
     }
 
-    /// Prepends `length` times `value`.
+    /// Prepends `length` copies of `value`.
     pub fn prepend(&mut self, value: T, length: usize) {
         let mut all = Self::uniform(value, length);
         all.append(self);

@@ -91,7 +91,7 @@ pub struct SentencePieceDecoder {
     pub remove_extra_whitespaces: bool,
 }
 
-/// What becomes of the matches when splitting by a pattern.
+/// Treatment of the matches when splitting by a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Behavior {
@@ -150,7 +150,7 @@ fn five() -> usize {
     5
 }
 
-/// Reads base64, and rewrites it as `tokenizers` does.
+/// Reads base64, and returns the form that `tokenizers` writes.
 fn canonical_base64<'de, D: Deserializer<'de>>(text: D) -> std::result::Result<String, D::Error> {
     let bytes = BASE64.decode(String::deserialize(text)?).map_err(D::Error::custom)?;
     Ok(BASE64.encode(bytes))
@@ -162,13 +162,13 @@ pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// `Metaspace`, as pre-tokenizer and as decoder.
+/// Settings of `Metaspace`, both as pre-tokenizer and as decoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "MetaspaceFile")]
 pub struct Metaspace {
     /// The character that replaces spaces.
     pub replacement: char,
-    /// Which pieces get the replacement in front, unless they begin with it.
+    /// Which pieces get the replacement prepended, unless they already begin with it.
     pub prepend_scheme: PrependScheme,
     /// Whether text is split before each replacement.
     pub split: bool,
@@ -235,11 +235,11 @@ pub enum TemplatePiece {
 /// Tokens that a name in a template inserts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateToken {
-    /// The name.
+    /// The name in the template.
     pub id: String,
-    /// The ids.
+    /// The ids to insert.
     pub ids: Vec<u32>,
-    /// The tokens.
+    /// The text of each id.
     pub tokens: Vec<String>,
 }
 
@@ -370,10 +370,10 @@ pub struct Padding {
 
 /// A component that can be read from JSON.
 pub trait Component: Sized + serde::de::DeserializeOwned {
-    /// Field with the parts of a sequence.
+    /// Name of the field with the parts of a sequence.
     const PARTS: &'static str;
 
-    /// Types that `tokenizers` recognizes by their fields, in this order, with the fields.
+    /// Types that `tokenizers` recognizes by their fields, and these fields, in the order tried.
     const BY_FIELDS: Fields;
 
     /// Types whose name decides only if no fields do.
@@ -381,7 +381,7 @@ pub trait Component: Sized + serde::de::DeserializeOwned {
 
     /// Reads `value`, which is at `path` in the file.
     ///
-    /// Fails with [`Error::Unsupported`], with the path, for an unsupported type.
+    /// Fails with [`Error::Unsupported`], which names the path, for an unsupported type.
     fn read(value: &Value, path: &str) -> Result<Self> {
         let typed = with_types::<Self>(value, path)?;
         serde_json::from_value(typed).map_err(|error| Error::Invalid(format!("{path}: {error}")))
@@ -435,8 +435,7 @@ fn with_types_of_parts<C: Component>(mut value: Value, path: &str) -> Result<Val
     Ok(value)
 }
 
-/// Returns the JSON of a component of this type, from an object or from a list of the values of the
-/// fields.
+/// Returns the JSON of a component of this type, from an object or from a list of field values.
 fn with_fields(value: &Value, (name, fields): &(&str, &[&str])) -> Option<Value> {
     let mut typed = match value {
         Value::Object(object) => object.clone(),

@@ -52,7 +52,7 @@ enum By {
     Length(usize),
 }
 
-/// Takes the pieces of a text, in order.
+/// Receives the pieces of a text, in order.
 type EachPiece<'a> = &'a mut dyn FnMut(Range<usize>) -> Result<()>;
 
 #[derive(PartialEq)]
@@ -74,7 +74,7 @@ fn kind(character: char) -> CharacterKind {
 
 /// Whether `\w` matches the character.
 pub(crate) fn is_word(character: char) -> bool {
-    // The tables are compiled in.
+    // Never fails: the tables are compiled in.
     regex_syntax::try_is_word_character(character).unwrap_or(false)
 }
 
@@ -210,7 +210,7 @@ fn into_byte_characters(piece: &mut AlignedText) -> Result<()> {
     let mut at = 0;
     for character in piece.text.chars() {
         poll(character.len_utf8())?;
-        // All bytes of a character have the origin of the first.
+        // All bytes of a character have the origin of the first byte.
         let origin = piece.origins[at];
         for &byte in &piece.text.as_bytes()[at..at + character.len_utf8()] {
             let new = CHAR_OF[usize::from(byte)];
@@ -223,7 +223,7 @@ fn into_byte_characters(piece: &mut AlignedText) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the spaces of a piece, prepends the replacement to it, and appends its parts.
+/// Replaces the spaces of a piece, prepends the replacement, and appends the resulting parts.
 fn mark_spaces(
     metaspace: &spec::Metaspace,
     mut piece: AlignedText,
@@ -251,7 +251,7 @@ fn mark_spaces(
 enum Effect {
     /// Pieces may differ from parts of the text.
     Rewrites,
-    /// Drops all whitespace, and looks only at one character and the character before.
+    /// Drops all whitespace, judging each position only by the two characters around it.
     DropsSpaces,
     /// Cuts, judging each position only by the two characters around it.
     CutsByCharacter,
@@ -275,8 +275,7 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether the characters of the pieces represent bytes, given whether the text's characters
-    /// do.
+    /// Whether the characters of pieces represent bytes; `before` tells whether the text's do.
     pub(crate) fn represents_bytes(&self, before: bool) -> bool {
         match self {
             Self::ByteLevel { .. } => true,
@@ -308,7 +307,7 @@ impl spec::PreTokenizer {
         self.effect() == Effect::DropsSpaces
     }
 
-    /// Whether the pre-tokenizer drops characters or replaces spaces by marks.
+    /// Whether the pre-tokenizer drops characters or replaces spaces with marks.
     fn changes_characters(&self) -> bool {
         let removes = |behavior: &Behavior| *behavior == Behavior::Removed;
         match self {
@@ -368,7 +367,7 @@ impl spec::Metaspace {
     }
 }
 
-/// Calls `found` with the nonempty parts of a text: the text is cut before each mark.
+/// Cuts a text before each mark, and calls `found` with each nonempty part.
 pub(crate) fn each_marked(
     text: &str,
     mark: char,
@@ -561,7 +560,7 @@ impl Split {
         self.spec.as_ref().is_some_and(|spec| spec.represents_bytes(false))
     }
 
-    /// Returns the splitter for the core: for the pattern, or any if the core receives pieces.
+    /// Returns the core's splitter: the pattern's, or any splitter if the core receives pieces.
     pub(crate) fn splitter(&self) -> Result<Splitter> {
         Splitter::new(match &self.plan {
             Plan::Pattern { pattern, .. } => pattern,
@@ -569,7 +568,7 @@ impl Split {
         })
     }
 
-    /// Whether text is cut nowhere but at spaces.
+    /// Whether text is cut only at spaces.
     pub(crate) fn cuts_at_spaces(&self) -> bool {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
     }
@@ -628,7 +627,7 @@ impl Split {
     }
 }
 
-/// Combines ranges into pieces.
+/// Combines ranges into pieces as `behavior` says.
 fn behave(ranges: Vec<CutRange>, behavior: Behavior) -> Result<Vec<Range<usize>>> {
     let mut pieces: Vec<Range<usize>> = with_capacity(ranges.len())?;
     let mut before = false;

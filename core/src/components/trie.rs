@@ -46,7 +46,7 @@ type Entry<'a> = (&'a str, u32);
 /// Tokens that begin with the bytes of a node.
 struct Branch {
     node: Node,
-    /// Start of the tokens in their order.
+    /// Index of the first token in the sorted list.
     start: usize,
     end: usize,
     depth: usize,
@@ -55,13 +55,13 @@ struct Branch {
 impl Trie {
     pub(crate) const ROOT: Node = 0;
 
-    /// Creates a trie of tokens and their numbers. If a token is repeated, the last number counts.
+    /// Creates a trie of tokens and their numbers. The last number of a repeated token wins.
     pub(crate) fn new<'a>(tokens: impl Iterator<Item = Entry<'a>>) -> Result<Self> {
         let mut order = Vec::new();
         for token in tokens {
             push(&mut order, token)?;
         }
-        // A stable sort allocates at most as much as the list.
+        // A stable sort allocates at most the size of the list.
         ask_for(size_of_val(&*order))?;
         order.sort_by_key(|&(token, _)| token);
         let mut builder = Builder::default();
@@ -104,7 +104,7 @@ impl Trie {
         self.contained[usize::from(byte)]
     }
 
-    /// Returns the node after these bytes.
+    /// Returns the node that these bytes lead to from `node`.
     pub(crate) fn walk(&self, node: Node, text: &[u8]) -> Option<Node> {
         let next =
             |node: Node, &byte: &u8| Some(self.child(self.places[node as usize].base, byte)?.0);
@@ -131,7 +131,8 @@ impl Trie {
     }
 }
 
-/// Calls `found` with each byte at `depth` of sorted tokens, and the number of its tokens.
+/// Calls `found` with each byte at `depth` of sorted tokens, and the number of tokens with the
+/// byte.
 fn each_child(
     order: &[Entry<'_>],
     depth: usize,

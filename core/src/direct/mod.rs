@@ -126,7 +126,7 @@ impl Direct {
         Ok(count.total)
     }
 
-    /// Checks `text` and returns it normalized.
+    /// Returns `text` normalized, after checking for disallowed names.
     #[inline]
     fn prepare<'a>(&self, text: &'a str, request: &Request) -> Result<Cow<'a, str>> {
         let text = self.normalization.apply(text)?;
@@ -286,7 +286,7 @@ impl Direct {
         })
     }
 
-    /// Returns the bytes of an id, including special tokens.
+    /// Returns the bytes of the token with this id, special or not.
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         match self.vocabulary.rank_of_id(id) {
             Some(rank) => Some(self.vocabulary.token(rank)),
@@ -323,7 +323,7 @@ impl Direct {
     }
 }
 
-/// Walks text without special tokens into `sink`: `cut` fills one batch of pieces after the other,
+/// Walks text without special tokens into `sink`: `cut` fills one batch of pieces after another,
 /// until it returns 0. The text begins at byte `base` of the whole text.
 #[inline(always)]
 fn encode_run<S: Sink>(

@@ -1,4 +1,4 @@
-//! The bytes of the text that each token covers.
+//! Finds the bytes of the text that each token covers.
 
 use std::ops::{ControlFlow, Range};
 
@@ -11,11 +11,11 @@ use crate::request::Request;
 use crate::sink::Sink;
 use crate::special_tokens::Selection;
 
-/// Keeps ids and the bytes of the normalized text that each id covers.
+/// Collects ids, and the bytes of the normalized text that each id covers.
 struct SpanSink<'a> {
     direct: &'a Direct,
     ids: Vec<u32>,
-    /// Spans of `ids`; those of the last pieces are missing until [`SpanSink::locate`].
+    /// Spans of `ids`; spans of the last pieces are missing until [`SpanSink::locate`].
     spans: Vec<Range<usize>>,
     /// Start of the next span.
     position: usize,
@@ -70,7 +70,7 @@ impl Sink for SpanSink<'_> {
         self.position = bytes.start;
     }
 
-    /// The id of a special token may have several names.
+    /// Records `bytes`, because the id of a special token may have several names.
     fn special(&mut self, bytes: Range<usize>) {
         self.locate();
         self.spans.push(bytes);
@@ -78,8 +78,8 @@ impl Sink for SpanSink<'_> {
 }
 
 impl Direct {
-    /// Returns the ids of a text and, for each id, the bytes of the text it comes from; `is_whole`
-    /// widens them to whole characters, and is required if normalization changes the text.
+    /// Returns the ids of a text and, for each id, the range of bytes that it covers; `is_whole`
+    /// widens ranges to whole characters, and is required if normalization changes the text.
     ///
     /// Fails like [`Direct::encode`].
     pub fn encode_with_spans(
@@ -100,9 +100,9 @@ impl Direct {
         Ok((sink.ids, sink.spans))
     }
 
-    /// Returns where tokens of a text end, and how many it has, without looking for disallowed names.
-    /// Tokens with numbers outside `wanted` may be missing, and tokens after its end need not be
-    /// counted: memory and time do not depend on them.
+    /// Returns where tokens of a text end, and the number of tokens, without checking for
+    /// disallowed names. Tokens outside `wanted` may be missing, and tokens after `wanted` may go
+    /// uncounted: memory and time do not depend on them.
     pub(crate) fn token_ends(
         &self,
         text: &str,
@@ -121,9 +121,9 @@ impl Direct {
         Ok((ends, sink.dropped + sink.ids.len()))
     }
 
-    /// Returns true if the concatenated texts of a run's ids are the run.
+    /// Returns true if the concatenated texts of a run's ids equal the run.
     pub(crate) fn keeps_text(&self, run: &str) -> bool {
-        // Another pattern may skip text.
+        // A pattern outside the families may skip text.
         self.splitter().is_family() && self.normalization().keeps(run)
     }
 

@@ -58,8 +58,7 @@ impl Direct {
         earlier: &[Fixed],
     ) -> Result<(usize, Vec<Fixed>)> {
         let special = self.special_tokens();
-        // Every name that begins this early ends in the known bytes, and is not part of a longer
-        // name.
+        // A name that begins this early ends in the known bytes, and is no part of a longer name.
         let decided = known.saturating_sub(special.all().longest());
         let kept = earlier.partition_point(|fixed| fixed.start < decided);
         let last = kept.checked_sub(1).map_or(0, |last| earlier[last].end);

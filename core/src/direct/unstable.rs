@@ -1,4 +1,4 @@
-//! Finds the tokens that the end of a text may become as more is typed.
+//! Finds the tokens that the end of a text may become as more text is typed.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ impl Direct {
 }
 
 /// Returns the index of the first of `ids` that may change when text is appended: the first id of
-/// the last piece, or of the whitespace before it, since pieces of whitespace may grow together.
+/// the last piece, or of the whitespace before it, since pieces of whitespace may merge.
 fn unstable_from(encoding: &Direct, ids: &[u32], last_piece: usize) -> usize {
     let is_space = |id: u32| {
         encoding
@@ -94,7 +94,7 @@ fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
 
-    // A token that starts within its maximum length of the end may extend beyond `rest`.
+    // Only a token that starts this close to the end can extend beyond `rest`.
     let first = rest.len().saturating_sub(tokens.longest()).max(1);
     let mut text = Vec::new();
     for cut in first..rest.len() {

@@ -26,11 +26,11 @@ const COPY_WIDTH: usize = 32;
 /// Buffers with room for more ids than this are freed after a batch.
 const KEPT_CAPACITY: usize = 1 << 16;
 
-/// Misses, and buffers to resolve them.
+/// Misses, and buffers for resolving them.
 #[derive(Debug)]
 pub(super) struct Misses {
     misses: Vec<Miss>,
-    /// The ids of misses that are resolved.
+    /// The ids of resolved misses.
     found: Vec<u32>,
     /// The short misses, each of which may be a token.
     short: Vec<ShortMiss>,
@@ -46,7 +46,7 @@ pub(super) struct Misses {
     lanes: LaneMerger,
 }
 
-/// A piece that its home set of the cache lacks.
+/// A piece that is missing from its home set in the cache.
 #[derive(Debug, Clone)]
 struct Miss {
     probe: Probe,
@@ -135,7 +135,7 @@ impl Misses {
     }
 
     /// Finds the ids of short pieces, and of longer pieces that are merged in lanes, running each
-    /// step for all pieces at once. Leaves pieces that cannot be resolved in this way.
+    /// step for all pieces at once. Skips pieces that cannot be resolved in this way.
     fn find_in_steps<R: Resolve>(
         &mut self,
         vocabulary: &Vocabulary,

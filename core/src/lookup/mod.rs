@@ -1,8 +1,8 @@
 //! Looks up the ids of pieces.
 //!
-//! Memory latency takes most of the time, so pieces are looked up by the hundred: all their cache
-//! sets are prefetched (`prefetch`), then the ids of the cached pieces are written in turn. Misses
-//! are resolved by the hundred as well (`misses`), or one at a time (`single`).
+//! Memory latency takes most of the time, so pieces are looked up hundreds at a time: all their
+//! cache sets are prefetched (`prefetch`), then the ids of the cached pieces are written in order.
+//! Misses are also resolved hundreds at a time (`misses`), or one at a time (`single`).
 
 mod misses;
 mod prefetch;

@@ -16,10 +16,9 @@ use crate::vocabulary::{
     Boundaries, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
-/// The number of pieces looked up at once. Larger batches evict prefetched lines before they are
-/// used.
+/// The number of pieces looked up at once. Larger batches evict prefetched lines before use.
 const BATCH_SIZE: usize = 512;
-/// The number of misses from which a batch pays off.
+/// The minimum number of misses for which a batch pays off.
 const MISS_BATCH: usize = 128;
 
 /// Pieces still to look up.
@@ -46,8 +45,8 @@ pub(crate) struct ProbeBatch {
 }
 
 impl ProbeBatch {
-    /// Takes the next pieces from the stream and prefetches their cache sets. Returns false if
-    /// there are none.
+    /// Takes the next pieces of the stream and prefetches their cache sets. Returns false at the
+    /// end.
     #[inline(always)]
     pub(super) fn prefetch(
         &mut self,
@@ -168,8 +167,7 @@ impl ProbeBatch {
         self.append_rest(single, text, known, ids)
     }
 
-    /// Continues [`ProbeBatch::append`] at `next`, a piece that is not cached, long, or has many
-    /// ids.
+    /// Continues [`ProbeBatch::append`] at `next`, a piece that is uncached, long, or has many ids.
     #[inline(never)]
     fn append_rest<R: Resolve>(
         &mut self,

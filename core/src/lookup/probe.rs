@@ -9,7 +9,7 @@ use crate::vocabulary::{Key, length_of};
 pub(super) struct Probe {
     pub(super) key: Key,
     pub(super) start: usize,
-    /// Its home set: in the cache's table of short pieces, unless the key is a [`key_of_other`].
+    /// The home set: in the cache's table of short pieces, unless the key is a [`key_of_other`].
     pub(super) set: SetIndex,
 }
 

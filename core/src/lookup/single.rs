@@ -86,7 +86,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
         true
     }
 
-    /// Appends the cached ids; otherwise calls `find` to append them, and caches them.
+    /// Appends the ids if they are cached; otherwise calls `find` to append them, and caches them.
     #[inline(always)]
     fn append_cached(
         &mut self,
@@ -142,7 +142,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
     }
 }
 
-/// Appends the id of the token of this rank, or else the ids from merging the bytes.
+/// Appends the id of the token with this rank, or, without a rank, the ids from merging the bytes.
 #[inline(always)]
 fn append_token_or_merge(
     vocabulary: &Vocabulary,

@@ -1,4 +1,4 @@
-//! Finds the initial parts of merging.
+//! Finds the parts that merging starts from.
 
 use std::hint::select_unpredictable;
 
@@ -21,9 +21,9 @@ pub(super) struct FirstPart {
 /// that are certain to merge. For ordered vocabularies only.
 ///
 /// Two neighboring bytes are certain to merge if their merge ranks before every merge that could
-/// take the first from the left or the second from the right: both are still single bytes when that
-/// rank is due. Merging them at once changes nothing, since every merge with the result ranks after
-/// it.
+/// take the first byte from the left or the second byte from the right: both are still single bytes
+/// when that rank is due. Merging them at once changes nothing, since every merge with the result
+/// ranks after it.
 #[inline(always)]
 pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(FirstPart)) {
     let next_to = |position: usize| match piece.get(position..position + 2) {

@@ -1,10 +1,10 @@
 //! Merges many short pieces at once, in vector lanes.
 //!
-//! Each look-up depends on the result of the one before, so that a single piece waits for
-//! memory again and again. Here each piece has a lane of a block, whose rows have the first part of
-//! each piece, then the second, and so on. In each step every piece merges its pair of the lowest
-//! rank, all resulting pairs are looked up together, and vector instructions move the parts up and
-//! find the next lowest ranks.
+//! Each look-up depends on the result of the previous look-up, so a single piece waits for memory
+//! again and again. Here each piece has a lane of a block, whose rows hold the first part of each
+//! piece, then the second part, and so on. In each step every piece merges its lowest-ranked pair,
+//! all resulting pairs are looked up together, and vector instructions move the parts up and find
+//! the next lowest ranks.
 
 use super::initial::first_parts;
 use crate::ablation::Mechanism;
@@ -20,7 +20,7 @@ const LANES: usize = 16;
 const BLOCKS: usize = 4;
 /// Number of rows in a block; pieces have fewer bytes.
 const ROWS: usize = 32;
-/// Low bits of a rank in a block, which hold its row number.
+/// Number of low bits of a rank in a block, which hold the row number.
 const ROW_BITS: u32 = ROWS.trailing_zeros();
 /// Rank of two parts that do not merge.
 const NOTHING: u32 = NONE << ROW_BITS;
@@ -124,7 +124,7 @@ impl LaneMerger {
             return;
         }
         if pieces.is_empty() {
-            return; // Pairs of an image are filled for pieces to merge only.
+            return; // Fills the pairs of an image only for pieces to merge.
         }
         // Without memory for the pairs, no piece is merged here; each piece then fails separately.
         let Ok(pairs) = vocabulary.pairs() else { return };
@@ -218,7 +218,7 @@ impl LaneBlock {
         self.ranks[..=lengths.max().unwrap_or(0)].fill([NOTHING; LANES]);
     }
 
-    /// Puts a piece into a lane and requests the ranks that are unknown.
+    /// Puts a piece into a lane and requests the unknown ranks.
     #[inline(never)]
     fn start(
         &mut self,
@@ -244,8 +244,7 @@ impl LaneBlock {
         self.height = self.height.max(count);
     }
 
-    /// Merges the two parts of the lowest rank in each piece, and requests the ranks of the pairs
-    /// with the result.
+    /// Merges the lowest-ranked pair of each piece, and requests the ranks of the result's pairs.
     #[inline(never)]
     fn merge_lowest(&mut self, block: usize, lookups: &mut Lookups) {
         self.height = self.height.saturating_sub(1);

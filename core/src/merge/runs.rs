@@ -3,7 +3,7 @@
 //!
 //! For ordered vocabularies only: a merge creates no merge of its own rank or a lower rank, so the
 //! merges of one rank may be done in any order. (Of three consecutive equal parts the first two
-//! merge, which concerns one run only.)
+//! merge, which affects only one run.)
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,8 +22,8 @@ pub(super) struct Run {
     count: u32,
     previous: u32,
     next: u32,
-    /// Rank of the merge of two parts of the run, if it has two, and of its last part with the
-    /// first part of the next run; or [`NONE`].
+    /// Rank of merging two parts of the run, if it has two, and rank of merging its last part with
+    /// the first part of the next run; or [`NONE`].
     inner: u32,
     outer: u32,
 }
@@ -221,7 +221,7 @@ impl Runs {
         self.runs[self.head as usize].part
     }
 
-    /// Calls `take` with each part and its number of repetitions, as long as it returns `true`.
+    /// Calls `take` with each part and its number of repetitions, until `take` returns `false`.
     pub(super) fn each(&self, mut take: impl FnMut(u32, usize) -> Result<bool>) -> Result<()> {
         let mut index = self.head;
         while index != END {

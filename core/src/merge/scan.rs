@@ -16,7 +16,7 @@ pub(super) fn scan(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) {
     out.extend_from_slice(&parts.parts[..parts.count]);
 }
 
-/// Remaining parts, and the ranks of their merges with the next part.
+/// Remaining parts, and the rank of each part's merge with the next part.
 struct Parts {
     parts: [u32; SCAN_LIMIT + 1],
     /// [`NONE`] for parts that do not merge, and for the last part.
@@ -49,8 +49,8 @@ impl Parts {
         self.ranks[right - 1] = pairs.merged(self.parts[right - 1], self.parts[right]);
     }
 
-    /// Merges the two parts of the lowest rank. Returns the index of the result; the ranks of its
-    /// merges with its neighbors are still unknown.
+    /// Merges the lowest-ranked pair. Returns the index of the result; the ranks of its merges with
+    /// its neighbors are still unknown.
     #[inline(always)]
     fn merge_lowest(&mut self) -> Option<usize> {
         let mut lowest = NONE;

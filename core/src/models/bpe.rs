@@ -45,14 +45,14 @@ pub(super) struct Table {
     size: usize,
     /// List of merges, if the core cannot encode every piece.
     pub(super) listed: Option<Listed>,
-    /// Whether the core merges like the list, for all pieces whose bytes are tokens.
+    /// Whether the core merges as the list does, for all pieces whose bytes are tokens.
     pub(super) is_core: bool,
     merges: Merges,
     /// Characters that merging starts from; `None` if merging starts from the bytes that characters
     /// represent.
     characters: Option<Characters>,
-    /// [`Ids::id_of`], but with the byte tokens that stand for unknown characters, if every unknown
-    /// character becomes byte tokens.
+    /// Like [`Ids::id_of`], but with the byte tokens that replace unknown characters, if every
+    /// unknown character becomes byte tokens.
     pub(super) with_bytes: Option<Vec<u32>>,
     /// First id of the tokens that the file lacks; `None` if there are none.
     first_hidden: Option<u32>,
@@ -133,7 +133,7 @@ impl Bpe {
         Self { core, table: Arc::new(table) }
     }
 
-    /// Copies the model for another split of text. Returns `None` if the model has to be rebuilt.
+    /// Copies the model for a different split of text; `None` if the model must be rebuilt.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
         if split.is_byte_level() != self.is_byte_level() {
             return Ok(None);
@@ -157,7 +157,7 @@ impl Bpe {
         if self.is_byte_level() { Spelling::Represented } else { Spelling::Spaced }
     }
 
-    /// Whether some piece of `text` needs the list of merges.
+    /// Whether any piece of `text` needs the list of merges.
     pub(super) fn needs_list(&self, text: &[u8]) -> bool {
         let listed = self.table.listed.as_ref();
         listed.is_some_and(|listed| !self.table.is_core || listed.lacks_a_byte_of(text))
@@ -176,7 +176,7 @@ impl Bpe {
         self.table.ids.as_ref().map_or(core, |ids| ids.id_of[core as usize])
     }
 
-    /// Returns the bytes that the core has for a token, if merging produces it.
+    /// Returns the core's bytes of a token, if merging produces the token.
     fn merged(&self, id: u32) -> Option<&[u8]> {
         if self.is_hidden(id) {
             return None;
@@ -322,7 +322,7 @@ impl Bpe {
         unknown.and_then(|token| self.token_to_id(token)).filter(|&id| !self.may_make(id))
     }
 
-    /// Returns true if the bytes of the tokens of a run are the bytes of the run.
+    /// Returns true if the tokens of a run have exactly the run's bytes.
     pub(crate) fn keeps_bytes(&self, text: &str) -> bool {
         self.is_byte_level() && !self.needs_list(text.as_bytes())
     }
@@ -437,8 +437,7 @@ impl Questions for Bpe {
     }
 }
 
-/// Returns `id_of` with the byte tokens that stand for unknown characters; `None` if a byte has no
-/// such token.
+/// Returns `id_of` with the byte tokens that replace unknown characters; `None` if a byte has none.
 fn with_bytes(
     vocabulary: &Vocabulary,
     id_of: &[u32],

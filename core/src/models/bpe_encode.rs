@@ -14,7 +14,7 @@ use crate::components::split::{Plan, Split};
 use crate::error::Result;
 
 impl Bpe {
-    /// [`Bpe::encode_normalized`] over bytes.
+    /// Implements [`Bpe::encode_normalized`] over bytes.
     pub(super) fn append_bytes(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
         let is_prefixed = matches!(split.plan(), Plan::Pattern { prefix_space: true, .. });
         if self.needs_list(text.as_bytes()) || is_prefixed && self.needs_list(b" ") {
@@ -44,7 +44,7 @@ impl Bpe {
         Ok(())
     }
 
-    /// [`Bpe::encode_normalized`] over characters.
+    /// Implements [`Bpe::encode_normalized`] over characters.
     pub(super) fn append_characters(
         &self,
         text: &str,
@@ -70,7 +70,7 @@ impl Bpe {
         }
     }
 
-    /// [`Bpe::each_token`] for a piece that represents bytes.
+    /// Implements [`Bpe::each_token`] for a piece that represents bytes.
     pub(super) fn encode_bytes(&self, piece: &[u8], found: Covering<'_>) -> Result<()> {
         if let Some(listed) = &self.table.listed
             && self.needs_list(piece)
@@ -92,7 +92,7 @@ impl Bpe {
         Ok(())
     }
 
-    /// [`Bpe::each_token`] over characters.
+    /// Implements [`Bpe::each_token`] over characters.
     pub(super) fn encode_characters(
         &self,
         characters: &Characters,
@@ -117,7 +117,7 @@ impl Bpe {
         })
     }
 
-    /// Returns the token that a whole [swapped] piece is, if no merging is needed.
+    /// Returns the token that equals a whole [swapped] piece, if the model looks up whole pieces.
     fn whole(&self, piece: &str) -> Result<Option<u32>> {
         if !self.table.header.ignore_merges {
             return Ok(None);

@@ -1,10 +1,10 @@
-//! Builds a vocabulary of the core from the tokens and merges of a file.
+//! Builds a core vocabulary from the tokens and merges of a file.
 //!
 //! A file lists the pairs of tokens that merge; the priority of a pair is its index in the list.
 //! The core has no such list: two parts merge if their concatenation is a token, with the priority
 //! of that token. Both give the same ids if the list contains, for every token that merging
 //! produces, the pair of the last merge of the token's bytes, and the tokens are in the order of
-//! these pairs. Other pairs of the list then never meet (see `crate::vocabulary`).
+//! these pairs. Other pairs of the list then never become neighbors (see `crate::vocabulary`).
 //!
 //! Nearly all files have their tokens in that order. Their merges are passed to the core as the cut
 //! that splits each token in two, and the core verifies them ([`by_cuts`]). For other files, the
@@ -35,7 +35,7 @@ pub(crate) struct Built {
     pub(crate) size: usize,
     /// List of merges, if the core cannot encode every piece.
     pub(crate) listed: Option<Listed>,
-    /// Whether the core merges like the list, for all pieces whose bytes are tokens.
+    /// Whether the core merges as the list does, for all pieces whose bytes are tokens.
     pub(crate) is_core: bool,
     pub(crate) merges: Merges,
 }
@@ -94,8 +94,8 @@ pub(crate) fn build(tokens: &TokenList, merges: &MergeList, header: &Header) -> 
     in_general(&bytes, &others, pairs, header, Spelling::Represented, 0)
 }
 
-/// [`build`] for a vocabulary over characters, with its tokens as bytes. The first `assembling`
-/// merges and the first `hidden` tokens are not in the file.
+/// Like [`build`], for a vocabulary over characters, with its tokens as bytes. The first
+/// `assembling` merges and the first `hidden` tokens are not in the file.
 pub(crate) fn build_in_bytes(
     tokens: &RankList,
     others: &[(&str, u32)],
@@ -112,7 +112,7 @@ pub(crate) fn build_in_bytes(
 /// Token text to id. If a token occurs twice, the last id counts.
 pub(crate) type TokenIds<'a> = HashMap<&'a str, u32, FixedState>;
 
-/// Looks up the ids of the pairs.
+/// Looks up the ids of the two tokens of each merge.
 pub(crate) fn pairs(ids: &TokenIds<'_>, merges: &MergeList) -> Result<Vec<Pair>> {
     merges.check_lines()?;
     let mut pairs = Vec::with_capacity(merges.len());
@@ -135,8 +135,7 @@ pub(crate) fn pairs(ids: &TokenIds<'_>, merges: &MergeList) -> Result<Vec<Pair>>
     Ok(pairs)
 }
 
-/// The fast path: merges in the order of ids, which the core can verify. On `None`, use
-/// [`in_general`].
+/// Fast path: merges in the order of ids, which the core can verify. On `None`, use [`in_general`].
 fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Result<Option<Built>> {
     if merges.check_lines().is_err() || !Mechanism::ListedSplits.is_used() {
         return Ok(None);
@@ -150,8 +149,8 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     let Some(products) = products(tokens, merges).filter(|places| places.is_sorted()) else {
         return Ok(None);
     };
-    // The core looks up whole pieces among all its tokens. Unless merges are ignored, tokens that
-    // no merge produces must not be among these.
+    // The core looks up whole pieces among all its tokens. Unless merges are ignored, the core must
+    // not have tokens that no merge produces.
     let mut kept = RankList::with_capacity(tokens.ids().len(), tokens.byte_len());
     let mut others = Others::default();
     let mut cuts: Vec<(u32, u32)> = Vec::with_capacity(merges.len());
@@ -232,7 +231,7 @@ pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usi
     Some(products)
 }
 
-/// The slow path, for any lists. `others` are token texts that represent no bytes. The first
+/// Slow path, for any lists. `others` are token texts that represent no bytes. The first
 /// `assembling` merges are not in the file.
 fn in_general(
     tokens: &RankList,
@@ -281,7 +280,7 @@ fn in_general(
     Ok(Built { vocabulary, ids, others, size, listed, is_core, merges: Merges::Pairs(pairs) })
 }
 
-/// Fails if two tokens have one id.
+/// Fails if two tokens share an id.
 fn check_ids(
     by_bytes: &FastMap<&[u8], u32>,
     by_text: &HashMap<&str, u32>,
@@ -424,7 +423,7 @@ impl General<'_> {
     }
 
     /// Returns true if the list has the pairs of the vocabulary, in the same order, and the other
-    /// pairs of the list can never meet.
+    /// pairs of the list can never become neighbors.
     fn gives_same_ids(
         &self,
         vocabulary: &Vocabulary,

@@ -25,7 +25,7 @@ use super::token_lists::{MergeList, TokenList};
 use crate::components::bytes::{Spelling, is_in_utf8, swap, swapped};
 use crate::error::{Error, Result};
 
-/// The lists of a file, as bytes.
+/// The lists of a file, with tokens as bytes.
 pub(crate) struct InBytes<'a> {
     pub(crate) tokens: RankList,
     /// Token texts that represent no bytes: the empty token.
@@ -40,7 +40,7 @@ pub(crate) struct InBytes<'a> {
     pub(crate) characters: Characters,
 }
 
-/// A byte, a prefix of a character, or a character, as a token.
+/// A token that is a byte, a prefix of a character, or a character.
 struct Unit {
     utf8: [u8; 4],
     length: usize,
@@ -89,7 +89,7 @@ fn units(characters: &[(char, u32)], first_hidden: u32) -> Result<Vec<Unit>> {
     Ok(units)
 }
 
-/// Rewrites the lists of a file, whose tokens are texts, as bytes.
+/// Converts the tokens in the lists of a file from text to bytes.
 pub(crate) fn in_bytes<'a>(
     list: &'a TokenList,
     merges: &MergeList,
@@ -138,8 +138,8 @@ pub(crate) fn in_bytes<'a>(
     Ok(InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters })
 }
 
-/// Returns, for each merge, the two characters where its tokens meet. Fails for merges that text
-/// never reaches, because text is cut around unknown characters.
+/// Returns, for each merge, the last character of its first token and the first of its second.
+/// Fails for merges that never apply, because text is cut around unknown characters.
 fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result<Vec<[char; 2]>> {
     let mut joined: Vec<[char; 2]> = Vec::new();
     let made: HashSet<u32, FixedState> = characters.made().collect();
@@ -156,9 +156,9 @@ fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result
     Ok(joined)
 }
 
-/// [`in_bytes`] and the result of the build, if the merges of each token are adjacent in the list
-/// and the core verifies them: no look-up per merge. Also returns the first id of the tokens that
-/// are not in the file. `None` if only a slower build can decide.
+/// Returns [`in_bytes`] and the built vocabulary, without a look-up per merge, if the merges of
+/// each token are adjacent in the list and the core verifies them. Also returns the first id of the
+/// tokens that are not in the file. `None` if only a slower build can decide.
 pub(crate) fn by_cuts(
     tokens: &TokenList,
     merges: &MergeList,
@@ -242,7 +242,8 @@ pub(crate) fn by_cuts(
     Ok(Some((built, characters, first_hidden)))
 }
 
-/// Returns the characters where two tokens meet, [swapped](swap); `None` if one token is empty.
+/// Returns the adjacent characters at the ends of two tokens, [swapped](swap); `None` if one token
+/// is empty.
 fn boundary(parts: [&str; 2]) -> Option<[char; 2]> {
     Some([swap(parts[0].chars().next_back()?), swap(parts[1].chars().next()?)])
 }
@@ -252,7 +253,7 @@ fn only_character(text: &str) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The characters of a vocabulary, and the treatment of all others.
+/// The characters of a vocabulary, and the treatment of all other characters.
 #[derive(Debug)]
 pub(crate) struct Characters {
     cutter: Cutter,
@@ -305,7 +306,7 @@ impl Characters {
     }
 
     /// Returns the text without characters that are dropped; `None` if there are no such
-    /// characters. The characters around a dropped character merge.
+    /// characters. The characters around a dropped character can merge.
     pub(crate) fn without_dropped(&self, text: &str) -> Option<String> {
         if !matches!(self.unknown, Unknown::Dropped)
             || !text.chars().any(|character| self.is_dropped(character))
@@ -320,7 +321,7 @@ impl Characters {
         Some(kept)
     }
 
-    /// The table of cuts. A text must be [without dropped characters](Self::without_dropped).
+    /// Returns the cutter, for texts [without dropped characters](Self::without_dropped).
     pub(crate) fn cutter(&self) -> &Cutter {
         &self.cutter
     }

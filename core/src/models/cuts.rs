@@ -8,7 +8,7 @@ use crate::split::Piece;
 use crate::components::bytes::MARK;
 use crate::error::Result;
 
-/// Characters that are tokens, and which pairs of them are adjacent in a token.
+/// The characters that are tokens, and the pairs of characters that are adjacent in a token.
 #[derive(Debug)]
 pub(crate) struct Cutter {
     /// One bit per code point: whether the character is a token.
@@ -58,7 +58,7 @@ impl Cutter {
         }
     }
 
-    /// Cuts a text.
+    /// Cuts a text into parts that merge independently.
     ///
     /// With `in_bytes`, each byte of a character that is not a token is a piece, except spaces and
     /// marks, which are swapped.
@@ -66,7 +66,7 @@ impl Cutter {
         Cuts { cutter: self, text, in_bytes, start: 0, read: 0 }
     }
 
-    /// Calls `found` with the parts of a text, like [`Cutter::cuts`], until it fails.
+    /// Calls `found` with the parts of a text, like [`Cutter::cuts`], until `found` fails.
     pub(crate) fn each_part(
         &self,
         text: &str,
@@ -152,7 +152,7 @@ impl Cuts<'_> {
                         start += 1;
                     }
                     at = start;
-                    // There may be no more room.
+                    // `pieces` may be full.
                     break;
                 }
                 let is_apart = (start < at) & !joined.contains(before, character);
@@ -186,7 +186,7 @@ impl Cuts<'_> {
 /// which only makes pieces longer.
 #[derive(Debug)]
 struct Joined {
-    /// 1 for each two ASCII characters that are adjacent in no token.
+    /// 1 for each pair of ASCII characters that is adjacent in no token.
     apart: Box<[[u8; 128]; 128]>,
     /// One bit per hash of any other pair.
     others: Vec<u64>,
@@ -217,7 +217,7 @@ impl Joined {
         joined
     }
 
-    /// Returns the word of a pair outside ASCII, and the bit in the word.
+    /// Returns the index of the word for a pair outside ASCII, and the bit in the word.
     #[inline(always)]
     fn place(&self, before: char, after: char) -> (usize, u32) {
         let pair = u64::from(before as u32) << 32 | u64::from(after as u32);

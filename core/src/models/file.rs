@@ -32,7 +32,7 @@ pub(crate) struct ModelFile {
     fields: Map<String, Value>,
 }
 
-/// Reads a field that is present, even if null.
+/// Reads a field as `Some`, even if the field is null.
 fn present<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<Value>, D::Error> {

@@ -7,7 +7,7 @@ use super::random::Sampling;
 use super::with_field;
 use crate::error::{Error, Result};
 
-/// The fields, in the order of a file.
+/// The fields, in the order of the file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Header {
@@ -52,7 +52,7 @@ impl Header {
         Ok(Self { sampling, merged_prefix, ..with_field(self, name, value)? })
     }
 
-    /// Returns the fields with the type, and with the fields that files lack.
+    /// Returns the type and the fields, including fields that files lack.
     pub(crate) fn fields(&self) -> Result<Value> {
         super::fields("BPE", self, Some(&self.sampling))
     }
@@ -95,15 +95,15 @@ impl Header {
         marks.into_iter().find(|(_, mark)| !mark.is_empty())
     }
 
-    /// Returns the token for each byte of text that is not a token, by its name in the vocabulary;
-    /// none without byte fallback.
+    /// Returns the token that replaces each unknown byte, looked up by name; `None` for all bytes
+    /// without byte fallback.
     pub(crate) fn fallback(&self, id: impl Fn(&str) -> Option<u32>) -> Vec<Option<u32>> {
         let id = |byte| id(&byte_name(byte)).filter(|_| self.byte_fallback);
         (0..=255u8).map(id).collect()
     }
 }
 
-/// Returns the name of the token for a byte of text that is not a token.
+/// Returns the name of the token that replaces an unknown byte.
 pub(crate) fn byte_name(byte: u8) -> String {
     format!("<0x{byte:02X}>")
 }

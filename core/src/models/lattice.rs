@@ -21,7 +21,7 @@ struct Node {
     before: usize,
 }
 
-/// The tokens of a text at each occurrence.
+/// All occurrences of tokens in a text.
 #[derive(Debug)]
 pub(crate) struct Lattice {
     nodes: Vec<Node>,
@@ -62,7 +62,7 @@ impl Lattice {
         self.add_node(Some(id), span, score);
     }
 
-    /// Samples one path of all, with the scores multiplied by `alpha`.
+    /// Samples one of all paths, with the scores multiplied by `alpha`.
     pub(crate) fn sample(&self, alpha: f64) -> Result<Vec<(u32, Range<usize>)>> {
         let sums = self.forward(alpha)?;
         let (mut path, mut node) = (Vec::new(), END);

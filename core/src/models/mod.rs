@@ -104,7 +104,7 @@ pub(crate) enum RunPosition {
     Chunk,
 }
 
-/// Takes each token of a piece.
+/// Receives each token of a piece.
 pub(crate) type Found<'a> = &'a mut dyn FnMut(FoundToken) -> Result<()>;
 
 /// Tells whether the token with this id is excluded at these bytes of a piece.
@@ -131,8 +131,8 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// with each token until it fails. Returns false, without a call, if the model cannot exclude
     /// tokens.
     ///
-    /// As in `tokenizers`, characters for which BPE has no token are dropped: tokens cover the
-    /// bytes of the rest.
+    /// As in `tokenizers`, characters for which BPE has no token are dropped: tokens cover only the
+    /// remaining bytes.
     fn encode_piece(
         &self,
         piece: &str,
@@ -303,7 +303,7 @@ impl Model {
         matches!(self, Self::SentencePiece(_))
     }
 
-    /// Copies the model with an empty cache, for text that is normalized in another way.
+    /// Copies the model with an empty cache, for text that is normalized differently.
     pub(crate) fn with_empty_cache(&self, split: &Split) -> Result<Self> {
         match self {
             Self::WordBpe(bpe) => Ok(Self::WordBpe(bpe.copied())),
@@ -311,7 +311,7 @@ impl Model {
         }
     }
 
-    /// Copies the model for another split of text.
+    /// Copies the model for a different split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         Ok(match self {
             Self::Bpe(bpe) => match bpe.with_split(split)? {
@@ -349,7 +349,7 @@ impl Model {
         })
     }
 
-    /// Copies a Unigram model with other scores.
+    /// Copies a Unigram model with new scores.
     pub(crate) fn with_scores(&self, scores: Vec<f64>) -> Result<Self> {
         match self {
             Self::Unigram(model) => model.with_scores(scores).map(Self::Unigram),
@@ -375,7 +375,7 @@ impl Model {
         }
     }
 
-    /// Builds byte pair encoding, by the core if it can express the lists.
+    /// Builds a BPE model, which uses the core if the core can express the lists.
     pub(crate) fn bpe(
         header: Header,
         tokens: &TokenList,
@@ -398,14 +398,14 @@ impl Model {
         Ok(Self::WordBpe(WordBpe::new(header, tokens, merges)?))
     }
 
-    /// Rebuilds byte pair encoding with another header or for another split.
+    /// Rebuilds a BPE model with a different header or split.
     fn bpe_again(bpe: &impl Merging, header: Header, split: &Split) -> Result<Self> {
         let (tokens, merges) = bpe.to_lists()?;
         Self::bpe(header, &tokens, &merges, split)
     }
 }
 
-/// The fields of a model as JSON, with its type.
+/// Returns the fields of a model as JSON, with its type.
 fn fields(kind: &str, fields: &impl Serialize, sampling: Option<&Sampling>) -> Result<Value> {
     let value = |error: serde_json::Error| Error::Invalid(error.to_string());
     let mut all = serde_json::to_value(fields).map_err(value)?;

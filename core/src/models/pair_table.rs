@@ -23,7 +23,7 @@ const WORK: usize = 32;
 /// Treatment of bytes that are not tokens.
 #[derive(Debug, Clone)]
 pub(crate) enum Unknown {
-    /// Drops the byte; the bytes around it merge.
+    /// Drops the byte; the bytes around it can merge.
     Dropped,
     /// Replaces the byte with a token; if `fused`, one token replaces consecutive bytes.
     Token { id: u32, fused: bool },
@@ -31,11 +31,11 @@ pub(crate) enum Unknown {
     Fails(String),
 }
 
-/// An unknown token that is not complete, and the length of its text.
+/// An incomplete unknown token, and the length of its text.
 pub(crate) type Waiting = Option<(u32, usize)>;
 
 impl Unknown {
-    /// `id` looks up a token of the vocabulary by its name.
+    /// Returns the treatment that a header requires. `id` looks up a token by name.
     pub(crate) fn new(header: &Header, id: impl Fn(&str) -> Option<u32>) -> Self {
         match &header.unk_token {
             None => Self::Dropped,
@@ -76,7 +76,7 @@ pub(crate) struct Listed {
     /// Id of each byte that is a token.
     pub(crate) bytes: Vec<Option<u32>>,
     /// For each other byte, the tokens for the UTF-8 of the character that represents it; empty if
-    /// the vocabulary lacks one.
+    /// the vocabulary lacks one of these tokens.
     pub(crate) fallback: Vec<Vec<u32>>,
     pub(crate) unknown: Unknown,
     pub(crate) merges: PairTable,
@@ -161,10 +161,10 @@ impl PairTable {
         self.pairs.iter().map(|(&pair, &(place, _))| (pair, place))
     }
 
-    /// Merges parts, given as ids and the lengths of their texts: the pair that comes first in the
-    /// list, and of equal pairs the leftmost, until no pair is left. A pair for which `is_skipped`
-    /// is true waits until another pair has merged. Calls `found` with the id of each token and the
-    /// length of its text, until it fails.
+    /// Merges parts, given as ids and the lengths of their texts: always the pair that comes first
+    /// in the list, and the leftmost of equal pairs, until no pair is left. A pair for which
+    /// `is_skipped` is true waits until another pair has merged. Calls `found` with the id of each
+    /// token and the length of its text, until `found` fails.
     pub(crate) fn merge(
         &self,
         singles: &[(u32, usize)],
@@ -180,7 +180,7 @@ impl PairTable {
     }
 }
 
-/// Parts under merging: each is an id and the length of its text.
+/// Parts being merged: each is an id and the length of its text.
 struct Merging<'a, S> {
     table: &'a PairTable,
     parts: Vec<(u32, usize)>,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// Placeholder id for text that is not a piece.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
-/// SentencePiece release whose ids a model gives. Intermediate releases give the ids of a neighbor.
+/// SentencePiece releases whose ids a model reproduces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Version {
     /// Up to 0.2.1.
@@ -77,7 +77,7 @@ pub(crate) struct Fields {
     pub(crate) kinds: Vec<PieceKind>,
 }
 
-/// Converts the numbers of a file to types of pieces.
+/// Converts the numbers in a file to piece types.
 pub(crate) fn kinds(numbers: impl Iterator<Item = u64>) -> Result<Vec<PieceKind>> {
     let mut kinds = Vec::new();
     for number in numbers {

@@ -127,7 +127,7 @@ impl SentencePieces {
         }
     }
 
-    /// Returns the id of a character or a word.
+    /// Returns the id of a character or a word, or [`UNKNOWN`].
     pub(super) fn whole_id(&self, piece: &str) -> Result<u32> {
         let id = self.final_id(piece)?;
         let is_unused = id != UNKNOWN && self.kind(id) == PieceKind::Unused;

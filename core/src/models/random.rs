@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sampling {
-    /// Factor of the scores; `None` for the best tokens.
+    /// Factor that multiplies the scores; `None` to find the best tokens.
     pub(crate) alpha: Option<f64>,
     /// Number of best paths to sample from; 0 for all.
     pub(crate) nbest_size: Option<usize>,
@@ -20,7 +20,7 @@ pub(crate) struct Sampling {
 impl Sampling {
     pub(crate) const FIELDS: [&'static str; 3] = ["alpha", "nbest_size", "seed"];
 
-    /// Returns the factor of the scores and the number of paths; `None` for the best tokens.
+    /// Returns the factor of the scores and the number of paths; `None` to find the best tokens.
     pub(crate) fn choice(&self) -> Option<(f64, usize)> {
         let alpha = self.alpha.filter(|&alpha| alpha != 0.0)?;
         Some((alpha, self.nbest_size.unwrap_or(0)))

@@ -31,7 +31,7 @@ struct Limit {
     rounding: f64,
 }
 
-/// Marks in the cache, after the token ids.
+/// Marks in the cache, numbered after the token ids.
 #[derive(Clone, Copy)]
 struct Marks {
     /// Mark for a character that is not a token.
@@ -45,7 +45,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// Creates the marks after `unknown` ids.
+    /// Creates the marks, numbered from `unknown` on.
     fn new(unknown: u32) -> Option<Self> {
         let marks = |first| Self { unknown, searched: unknown + 1, small: unknown + 2, first };
         FLAGS.into_iter().map(marks).find(|marks| marks.small < marks.first)
@@ -58,7 +58,7 @@ pub(crate) struct Search<'a> {
     /// Normalizer of the words, if they are not normalized yet.
     normalizer: Option<&'a Normalizer>,
     marks: Marks,
-    /// Largest change of the sum by a word that is looked up.
+    /// Largest change that a looked-up word can make to the sum.
     change: f32,
     word: String,
     walk: Walk,
@@ -66,7 +66,7 @@ pub(crate) struct Search<'a> {
     ids: &'a mut Vec<u32>,
 }
 
-/// Finds the ids of words of a text that are not cached.
+/// Finds the ids of uncached words of a text.
 struct Uncached<'a> {
     text: &'a str,
     viterbi: &'a Viterbi,
@@ -215,7 +215,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Searches a word with the sum so far, and appends its ids.
+    /// Searches a word, continuing the sum so far, and appends its ids.
     fn search(&mut self, word: &str) -> Result<()> {
         let word = match self.normalizer {
             Some(normalizer) => {
@@ -268,7 +268,7 @@ impl Best {
 }
 
 impl Viterbi {
-    /// Finds the best path to each position of a word, without roundings. Returns the margin of the
+    /// Finds the best path to each position of a word, without rounding. Returns the margin of the
     /// best path of the word over the second best.
     fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> Result<f64> {
         best.clear();

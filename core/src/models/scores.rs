@@ -2,7 +2,7 @@
 
 use super::piece::Version;
 
-/// Maps each score to a number with the same order; equal scores have equal numbers.
+/// Maps scores to integers in the same order; equal scores map to equal integers.
 pub(crate) fn order_of_scores(scores: &[f32], version: Version) -> Vec<i32> {
     let zero = |score: f32| if version == Version::V021 { score + 0.0 } else { score };
     let order = |&score: &f32| {

@@ -72,7 +72,7 @@ impl SentencePiece {
         Ok(Self { fields, pieces, search, pool: Pool::default(), digest: OnceBox::new() })
     }
 
-    /// Copies the model for another split of text, with empty caches.
+    /// Copies the model for a different split of text, with empty caches.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         check_split(split)?;
         let search = match &self.search {
@@ -140,7 +140,7 @@ impl SentencePiece {
                 run = Some(run.take().map_or(span.start, |run| run.start)..span.end);
                 return Ok(());
             }
-            // The whole character belongs to its last byte.
+            // The token of the last byte covers the whole character.
             let last = span.len() - 1;
             text.as_bytes()[span.clone()].iter().enumerate().try_for_each(|(at, &byte)| {
                 let end = if at == last { span.end } else { span.start };

@@ -1,5 +1,5 @@
-//! SentencePiece's byte pair encoding by the core: for models in which any two pieces merge whose
-//! concatenation is a piece, in the order of scores.
+//! Runs SentencePiece's byte pair encoding on the core, for models in which two pieces merge
+//! whenever their concatenation is a piece, in the order of scores.
 //!
 //! The core cuts text where no piece crosses. Some models have runs of marks as pieces that share
 //! one score below all others; they merge last and only among themselves, in this module.
@@ -21,7 +21,7 @@ use crate::components::bytes::{MARK, swapped};
 use crate::components::split::Split;
 use crate::error::{Error, Result};
 
-/// Maximum length of a run of marks whose ids are found when the model is built.
+/// Maximum length of a run of marks whose ids are computed when the model is built.
 const SHORT: usize = 64;
 
 /// The core, and the merges left to this module.
@@ -87,7 +87,7 @@ impl Core {
         Ok(Some(Self { bpe, runs }))
     }
 
-    /// Copies the pieces, with empty caches.
+    /// Copies the core for a different split, with empty caches.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
         let runs = self.runs.clone();
         Ok(self.bpe.with_split(split)?.map(|bpe| Self { bpe, runs }))
@@ -97,13 +97,13 @@ impl Core {
         self.bpe.workspaces()
     }
 
-    /// [`Questions::are_apart`].
+    /// See [`Model::are_apart`](super::Model::are_apart).
     pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
         let is_run = self.runs.is_some() && before == MARK && after == MARK;
         if is_run { Some(false) } else { self.bpe.are_apart(before, after) }
     }
 
-    /// [`Questions::encode_marked`].
+    /// See [`Model::encode_marked`](super::Model::encode_marked).
     pub(crate) fn append_marked(
         &self,
         pieces: &SentencePieces,
@@ -237,7 +237,7 @@ fn is_normal(pieces: &SentencePieces, text: &str) -> bool {
     pieces.vocab.id(text).is_some_and(|id| pieces.kind(id) == PieceKind::Normal)
 }
 
-/// Returns the length of the characters at the start of a text that are not pieces.
+/// Returns the length of the leading characters of a text that are not pieces.
 fn unknown_length(pieces: &SentencePieces, text: &str) -> usize {
     let is_piece = |at: usize, character: char| {
         pieces.first(text, at, |_, _| false).1
@@ -274,7 +274,7 @@ fn long_pieces(pieces: &SentencePieces) -> Result<Option<Vec<Long<'_>>>> {
     Ok(Some(long))
 }
 
-/// Whether runs of marks rank after all other pieces, and are part of none of them.
+/// Whether runs of marks rank after all other pieces, and are part of no other piece.
 fn are_runs_last(pieces: &SentencePieces, long: &[Long<'_>]) -> bool {
     let others = long.iter().take_while(|(text, _)| !is_run(text)).count();
     let (others, runs) = long.split_at(others);

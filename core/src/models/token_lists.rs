@@ -83,7 +83,7 @@ impl TokenList {
 #[derive(Debug, Default)]
 pub(crate) struct MergeList {
     texts: Texts,
-    /// First entry that is not two tokens, with its index.
+    /// First entry that is not a pair of tokens, with its index.
     malformed: Option<(usize, String)>,
 }
 
@@ -115,7 +115,7 @@ impl MergeList {
         (0..self.len()).map(|index| [2 * index, 2 * index + 1].map(|part| self.texts.get(part)))
     }
 
-    /// Fails if an entry is not two tokens.
+    /// Fails if an entry is not a pair of tokens.
     pub(crate) fn check_lines(&self) -> Result<()> {
         let Some((place, line)) = &self.malformed else { return Ok(()) };
         let reason = format!("{line:?} is not two tokens with a space between them");
@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for VocabVisitor {
     }
 }
 
-/// Reads a token, into a buffer, and its score.
+/// Reads a token into a buffer, and its score.
 struct Scored<'a>(&'a mut String);
 
 impl<'de> DeserializeSeed<'de> for Scored<'_> {
@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for Scored<'_> {
     }
 }
 
-/// Reads the merges of a file; `None` for anything except a list.
+/// Reads the merges of a file; `None` for any value except a list.
 pub(crate) fn read_merges<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<MergeList>, D::Error> {

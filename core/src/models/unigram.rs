@@ -24,7 +24,7 @@ const PENALTY: f64 = 10.0;
 pub(crate) struct Fields {
     /// Id that replaces characters outside the vocabulary.
     pub(crate) unk_id: Option<usize>,
-    /// Whether unknown characters become one token per byte, if all bytes have one.
+    /// Whether unknown characters become one token per byte, if all bytes have tokens.
     pub(crate) byte_fallback: bool,
     #[serde(skip)]
     pub(crate) sampling: Sampling,
@@ -53,7 +53,7 @@ pub(crate) struct Unigram {
     bytes: Vec<Option<u32>>,
 }
 
-/// Maximum lengths of pieces that are searched on the stack.
+/// Maximum lengths of pieces whose search uses an array on the stack.
 const SHORT: usize = 15;
 const MEDIUM: usize = 63;
 
@@ -130,7 +130,7 @@ impl Unigram {
         }
     }
 
-    /// Finds the best last token before each position; the end of the text is also a position.
+    /// Finds the best last token before each position, including the end of the text.
     fn find_best(
         &self,
         text: &str,
@@ -207,7 +207,7 @@ impl Unigram {
         is_barred: &impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
-        // Unknown characters are single in the path of a lattice, and fuse here.
+        // The path of a lattice has single unknown characters, which fuse here.
         let are_unknown = |a: u32, b: u32| a == b && self.unknown == Some(a);
         for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
             let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);

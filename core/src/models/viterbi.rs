@@ -5,7 +5,7 @@
 //! part begins with the sum of the parts before it.
 //!
 //! Up to version 0.2.1, a sum is compared with the stored sums before rounding, and user-defined
-//! pieces have another score.
+//! pieces have a different score.
 
 use std::ops::Range;
 
@@ -54,11 +54,11 @@ pub(crate) struct Best<S> {
     pub(crate) id: u32,
 }
 
-/// Number of bytes after which work is reported.
+/// Number of bytes between two polls.
 const POLLED: usize = 1 << 12;
 
-/// Calls `found` with the id and the bytes of each token in a text, by start and then by length;
-/// [`UNKNOWN`] for a character that is not a token. `is_barred` excludes tokens.
+/// Calls `found` with the id and the bytes of each token in a text, in order of start and then
+/// length; [`UNKNOWN`] for a character that is not a token. `is_barred` excludes tokens.
 #[inline(always)]
 pub(crate) fn each_match(
     trie: &Trie,
@@ -104,7 +104,7 @@ fn width(first: u8) -> usize {
     }
 }
 
-/// Returns the tokens of the best path to the last position and their bytes, from the end.
+/// Returns the tokens of the best path to the last position and their bytes, last token first.
 pub(crate) fn path_from_end<S>(best: &[Best<S>]) -> impl Iterator<Item = (u32, Range<usize>)> {
     let mut end = best.len() - 1;
     std::iter::from_fn(move || {
@@ -119,7 +119,7 @@ pub(crate) fn path_from_end<S>(best: &[Best<S>]) -> impl Iterator<Item = (u32, R
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     best: Vec<Best<f32>>,
-    /// Tokens of the path, from the end.
+    /// Tokens of the path, last token first.
     path: Vec<(u32, Range<usize>)>,
     pub(crate) sum: f32,
 }
@@ -169,7 +169,7 @@ impl Viterbi {
         self.walk(text, is_barred, &mut Walk::default(), found)
     }
 
-    /// [`Self::each_token`] that continues the sum of a walk.
+    /// Like [`Self::each_token`], but continues the sum of a walk.
     pub(crate) fn walk(
         &self,
         text: &str,

@@ -14,7 +14,7 @@ pub(crate) struct Vocab {
     /// The tokens by ascending id.
     tokens: TokenList,
     trie: Trie,
-    /// Whether a text has several ids; the last one is used.
+    /// Whether a text has several ids; the last id is used.
     repeats: bool,
 }
 
@@ -27,10 +27,11 @@ impl fmt::Debug for Vocab {
 impl Vocab {
     /// Builds the vocabulary from a map. Of repeated tokens, only the last counts.
     ///
-    /// Fails if two tokens have one id.
+    /// Fails if two tokens share an id.
     pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
         let trie = Trie::new(tokens.iter())?;
-        // A token repeated with one id is found at its first index and skipped at others.
+        // A token repeated with the same id is found at its first index and skipped at later
+        // indices.
         let is_last = |&index: &usize| trie.find(tokens.get(index)) == Some(tokens.ids()[index]);
         let mut kept: Vec<usize> = (0..tokens.ids().len()).filter(is_last).collect();
         kept.sort_by_key(|&index| tokens.ids()[index]);
@@ -82,7 +83,7 @@ impl Vocab {
         self.tokens.ids().last().copied()
     }
 
-    /// Returns every token and its id, by ascending id; for repeated tokens, only the last.
+    /// Returns every token and its id, by ascending id; for a repeated token, only the last id.
     pub(crate) fn entries(&self) -> Vec<(String, u32)> {
         let kept =
             self.tokens.iter().filter(|&(text, id)| !self.repeats || self.id(text) == Some(id));

@@ -18,7 +18,7 @@ use crate::error::Result;
 /// Fields of the model in a file, in order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fields {
-    /// Token that replaces words without a split into tokens.
+    /// Token that replaces words that cannot be split into tokens.
     pub(crate) unk_token: String,
     /// Prefix of tokens that continue a word.
     pub(crate) continuing_subword_prefix: String,
@@ -61,7 +61,7 @@ impl WordPiece {
     }
 
     /// Calls `found` with the id and the bytes of each token of a word. Returns false if the word
-    /// is unknown, possibly after some calls.
+    /// is unknown, possibly after calling `found`.
     fn each_part(
         &self,
         word: &str,

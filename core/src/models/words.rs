@@ -36,7 +36,8 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
         })
     }
 
-    /// [`Questions::encode_piece`], without the tokens that `is_barred` excludes at their position.
+    /// Like [`Questions::encode_piece`], without tokens that `is_barred` excludes at their
+    /// position.
     fn each_token(
         &self,
         piece: &str,
@@ -52,12 +53,12 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
     /// Token for unknown text.
     fn unknown(&self) -> Option<u32>;
 
-    /// [`Questions::may_fail`].
+    /// See [`Questions::may_fail`].
     fn may_fail(&self) -> bool {
         self.unknown().is_none()
     }
 
-    /// [`Questions::why_other_bytes`].
+    /// See [`Questions::why_other_bytes`].
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
 
     /// Sampling settings; `None` if encoding is deterministic.
@@ -88,7 +89,7 @@ impl CachedVocab {
     }
 }
 
-/// Finds the ids of pieces of a text that are not cached.
+/// Finds the ids of uncached pieces of a text.
 struct Uncached<'a, M>(&'a M, &'a str);
 
 impl<M: Words> Resolve for Uncached<'_, M> {
@@ -174,12 +175,12 @@ impl<M: Words> Questions for M {
     }
 }
 
-/// [`Questions::why_other_bytes`] of a model whose tokens may omit text.
+/// Answers [`Questions::why_other_bytes`] for a model whose tokens may omit text.
 pub(crate) fn leave_out_text(kind: &str) -> String {
     format!("the tokens of a {kind} model are words or parts of words, without what is between")
 }
 
-/// Error for unknown text without an unknown token.
+/// Returns the error for unknown text in a model without an unknown token.
 pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     const SHOWN: usize = 40;
     let shown: String = text.chars().take(SHOWN).collect();
@@ -188,7 +189,7 @@ pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     ))
 }
 
-/// [`Questions::encode_normalized`], with or without the cache of a pool.
+/// Implements [`Questions::encode_normalized`], with or without the cache of a pool.
 fn encode_normalized<M: Words>(
     model: &M,
     pool: Option<&Pool>,
@@ -230,7 +231,7 @@ fn encode_normalized<M: Words>(
     }
 }
 
-/// Appends the ids of a text with marks.
+/// Appends the ids of a text whose spaces become marks.
 fn encode_marked<M: Words>(
     model: &M,
     pool: Option<&Pool>,
@@ -291,8 +292,8 @@ fn represented<'a>(text: &'a str, parts: &mut [Range<usize>]) -> Cow<'a, str> {
     Cow::Owned(new)
 }
 
-/// Returns a text with marks for spaces, with a mark in front if `is_prefixed`: the text itself, or
-/// the new contents of `new`.
+/// Returns a text with marks in place of spaces, and a mark in front if `is_prefixed`: the text
+/// itself, or the new contents of `new`.
 fn marked<'a>(text: &'a str, mark: char, is_prefixed: bool, new: &'a mut String) -> &'a str {
     let spaces = memchr_iter(b' ', text.as_bytes()).count();
     if spaces == 0 && !is_prefixed {

@@ -29,7 +29,7 @@ pub(super) trait Merging: Questions {
     }
 }
 
-/// A [`Merging`] model in a file.
+/// A [`Merging`] model as written to a file.
 #[derive(serde::Serialize)]
 struct Written<'a, M: Merging> {
     r#type: &'static str,

@@ -16,9 +16,10 @@ impl Pipeline {
     /// Returns the pipeline of ranks that a file describes, sharing the vocabulary; a pipeline of
     /// ranks returns a copy of itself.
     ///
-    /// Added tokens become special tokens. A pipeline of ranks omits what the post-processor adds.
-    /// With `any_flags`, flags of added tokens are ignored, and added tokens that merging makes
-    /// under the same id are omitted: for programs that need only ranks, pattern and ids.
+    /// Added tokens become special tokens. A pipeline of ranks omits the ids that the
+    /// post-processor adds. With `any_flags`, flags of added tokens are ignored, and added tokens
+    /// that merging makes under the same id are omitted: for programs that need only ranks, pattern
+    /// and ids.
     ///
     /// Fails with [`Error::Unsupported`], which names the part of the file that ranks cannot
     /// express.
@@ -64,7 +65,7 @@ impl Pipeline {
     /// Returns [`Pipeline::as_ranks`] if its ids equal the file's ids even for text that is not
     /// searched for special tokens.
     ///
-    /// In such text, files still find added tokens that are not special, or whitespace alone.
+    /// In such text, files still find added tokens that are not special or are only whitespace.
     pub fn same_ranks(&self) -> Option<Self> {
         let is_special =
             |token: &AddedToken| token.special && !token.content.chars().all(char::is_whitespace);

@@ -48,7 +48,7 @@ pub struct Pipeline {
     chunks: Arc<OnceBox<Option<Chunks>>>,
     /// Special tokens that texts may contain.
     request: Arc<Request>,
-    /// Whether text can never become an added token through the model unless it may.
+    /// Whether the model avoids added tokens; see [`Pipeline::keeps_out_control`].
     keeps_out_control: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum Sequence<'a> {
     Words(&'a [String]),
 }
 
-/// One sequence or a pair, to be encoded.
+/// The input to encode: one sequence or a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Input<'a> {
     /// The first or only sequence.
@@ -190,17 +190,17 @@ impl Pipeline {
         &self.split
     }
 
-    /// Returns the normalizer as in a file.
+    /// Returns the normalizer in the form of a file.
     pub fn normalizer_spec(&self) -> Option<&spec::Normalizer> {
         self.normalizer.as_ref().map(|ready| &ready.0)
     }
 
-    /// Returns the pre-tokenizer as in a file.
+    /// Returns the pre-tokenizer in the form of a file.
     pub fn pre_tokenizer_spec(&self) -> Option<&spec::PreTokenizer> {
         self.split.spec()
     }
 
-    /// Returns the post-processor as in a file.
+    /// Returns the post-processor in the form of a file.
     pub fn post_processor_spec(&self) -> Option<&spec::PostProcessor> {
         self.post_processor.as_deref()
     }
@@ -271,7 +271,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Replaces the model with one given as JSON, as in a file. Added tokens keep their ids.
+    /// Replaces the model with a model given as JSON, as in a file. Added tokens keep their ids.
     pub fn set_model_json(&mut self, json: &str) -> Result<()> {
         self.check_component("model")?;
         let file: ModelFile = serde_json::from_str(json)
@@ -281,10 +281,9 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Sets the scores of all tokens of a Unigram model: files have only finite scores, and
-    /// rounded.
+    /// Sets the scores of all tokens of a Unigram model; files hold only finite, rounded scores.
     ///
-    /// Fails for another model or another number of scores.
+    /// Fails for any other model, or for a different number of scores.
     pub fn set_scores(&mut self, scores: Vec<f64>) -> Result<()> {
         self.model = Arc::new(self.model.with_scores(scores)?);
         self.forget();
@@ -390,7 +389,7 @@ impl Pipeline {
         self.added.id(token).or_else(|| self.model.token_to_id(token))
     }
 
-    /// Returns the token of an id.
+    /// Returns the token with this id.
     pub fn id_to_token(&self, id: u32) -> Option<String> {
         self.added.text(id).map(str::to_owned).or_else(|| self.model.id_to_token(id))
     }

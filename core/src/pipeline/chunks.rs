@@ -148,7 +148,7 @@ impl Singles {
     }
 }
 
-/// Maximum bytes of a character up to U+FFFF, and of a mark.
+/// Maximum length in bytes of a character up to U+FFFF, and of a mark.
 const WIDEST: usize = 3;
 const MARK: usize = 4;
 
@@ -340,12 +340,12 @@ impl Chunks {
     }
 }
 
-/// Returns the normalized character, if any neighbors leave it in one piece with them.
+/// Returns the normalized character, if it stays in one piece with any neighbors.
 fn single(normalizer: &Normalizer, split: &Split, character: char) -> Option<char> {
     normalizer.single(character).filter(|&made| split.keeps(made))
 }
 
-/// Whether the result of a character begins and ends with characters other than whitespace.
+/// Whether a character normalizes to text that neither begins nor ends with whitespace.
 fn keeps_ends(normalizer: &Normalizer, character: char, mark: Option<(char, bool)>) -> bool {
     let is_space = |it: char| it.is_whitespace() || mark.is_some_and(|(mark, _)| it == mark);
     let form = normalizer.apply(String::from(character).into());
@@ -354,7 +354,7 @@ fn keeps_ends(normalizer: &Normalizer, character: char, mark: Option<(char, bool
     })
 }
 
-/// Finds the ids of chunks of a run that are not cached.
+/// Finds the ids of uncached chunks of a run.
 struct Unknown<'a> {
     run: &'a str,
     model: &'a Model,
@@ -365,7 +365,7 @@ struct Unknown<'a> {
 }
 
 impl Unknown<'_> {
-    /// Appends the ids of text by all steps, with a normalizer.
+    /// Appends the ids of text that goes through all steps, from the normalizer on.
     fn append(&self, text: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<()> {
         let text = normalizer.apply(text.into())?;
         self.model.encode_normalized(&text, RunPosition::Chunk, self.split, ids)
@@ -407,7 +407,7 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Counts the chunks of a run. Returns false, uncounted, if it must go through all steps.
+    /// Counts the chunks of a run. Counts nothing and returns false if the run needs all steps.
     pub(crate) fn count(&self, run: &str, table: &mut PieceTable) -> Result<bool> {
         let Some(run) = self.stripped(run) else { return Ok(false) };
         let permits = |character| self.permits(character);

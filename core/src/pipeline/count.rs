@@ -1,8 +1,7 @@
 //! Counts the words for training: the pieces of normalized, pre-tokenized texts.
 //!
 //! Where whitespace separates words in any context, texts are first cut there, and each distinct
-//! run is normalized once, however often it occurs. The pieces of a pattern are treated the same
-//! way.
+//! run is normalized only once. The pieces of a pattern are treated the same way.
 
 use std::borrow::Cow;
 
@@ -80,7 +79,7 @@ enum Way {
     Chunks,
     /// By the pieces of a pattern, with a space before each text if required.
     Pattern { splitter: Box<Splitter>, prefix_space: bool },
-    /// By all steps.
+    /// By all steps of the pipeline.
     Steps,
 }
 
@@ -131,7 +130,7 @@ impl WordCounter {
         self.tokenizer.walk(text, &mut Counting { way: &self.way, counts })
     }
 
-    /// Returns the words of all counts.
+    /// Returns the counts of all words, after splitting runs into words.
     pub fn words(&self, counts: Counts) -> Result<PieceTable> {
         let Counts { runs, mut words } = counts;
         let (split, chunks) = (self.tokenizer.split(), self.tokenizer.chunks());

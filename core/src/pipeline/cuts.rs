@@ -45,7 +45,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns true if tokens depend on only a few hundred bytes around them, even in text without
+    /// Returns true if tokens depend only on a few hundred bytes around them, even in text without
     /// a safe cut.
     pub fn is_local(&self) -> bool {
         if let Some(direct) = self.direct() {
@@ -63,7 +63,8 @@ impl Pipeline {
         }
     }
 
-    /// [`Pipeline::beginning_cut`] for a model that knows which characters no token joins.
+    /// Implements [`Pipeline::beginning_cut`] for a model that knows which characters no token
+    /// joins.
     fn cut_apart(&self, run: &str, near: usize) -> Option<usize> {
         let metaspace = match self.split().plan() {
             Plan::Metaspace(metaspace) => Some(metaspace),

@@ -14,7 +14,7 @@ use crate::components::decode::{ByteRuns, Decoder, append_raw_bytes, joined_with
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::{Pipeline, Tables};
 
-/// Maximum number of ids at the beginning from which a decoder drops everything.
+/// Maximum number of leading ids whose whole text a decoder may drop.
 const MAX_DROPPED: usize = 256;
 
 /// Memory in bytes for a token in a list and the copy that a decoder makes.
@@ -27,7 +27,7 @@ impl Pipeline {
             return lossy_text(self.decode_bytes(ids, skip_special_tokens)?);
         }
         let skipped = |text: &str| skip_special_tokens && self.added().is_special(text);
-        // Tokens are many small allocations, so check their total size first.
+        // Tokens take many small allocations, so check their total size first.
         ask_for(ids.len().saturating_mul(TOKEN))?;
         let tokens = ids.iter().filter_map(|&id| self.id_to_token(id));
         let tokens = match self.decoder() {
@@ -89,7 +89,7 @@ impl Pipeline {
         Ok(if self.added().is_special(&other) { TokenKind::Special } else { TokenKind::Ordinary })
     }
 
-    /// [`Pipeline::append_raw_token`] for any other decoder.
+    /// Like [`Pipeline::append_raw_token`], for any other decoder.
     fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<TokenKind> {
         let Some(token) = self.id_to_token(id) else { return Ok(TokenKind::Absent) };
         let kind =
@@ -133,7 +133,7 @@ impl Pipeline {
         Ok(StreamTables { after, first, skips_unknown })
     }
 
-    /// [`Pipeline::append_raw_token`] at the start of a text, for any other decoder.
+    /// Like [`Pipeline::append_raw_token`], at the start of a text, for any other decoder.
     fn append_decoded_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<TokenKind> {
         let Some(token) = self.id_to_token(id) else { return Ok(TokenKind::Absent) };
         let kind =
@@ -209,7 +209,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns how many of the leading `bytes`, made of the tokens of `ids`, decoding drops.
+    /// Returns how many leading bytes decoding drops from `bytes`, the bytes of `ids`.
     pub fn dropped_prefix(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);

@@ -54,7 +54,7 @@ impl Pipeline {
     }
 
     /// Finds a prefix of a text with at least `most` tokens, which are also the first tokens of the
-    /// text. Leaves their ids in `ids`. `None` if this would not save half of the text.
+    /// text. Writes their ids to `ids`. Returns `None` if this would not save half of the text.
     pub(crate) fn beginning<'a>(
         &self,
         text: &'a str,

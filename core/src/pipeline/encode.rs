@@ -21,7 +21,7 @@ pub enum Encoded {
     /// The ids of a text without truncation and padding. [`Pipeline::encoding_of_ids`] creates the
     /// encoding.
     Ids {
-        /// The ids, including those added by the post-processor.
+        /// The ids, including ids added by the post-processor.
         ids: Vec<u32>,
         /// Whether all fields are the same as without a post-processor.
         is_plain: bool,
@@ -48,7 +48,7 @@ pub enum CutOff {
     Unread,
 }
 
-/// Numbers of ids that truncation keeps of each sequence of a row.
+/// Number of ids that truncation keeps of each sequence in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLengths {
     /// The number for the only or first sequence, and for the second sequence.
@@ -117,8 +117,8 @@ impl Pipeline {
         self.arrangement(is_pair, add_special_tokens).filter(|_| is_fast)
     }
 
-    /// Appends the ids of one input by an arrangement, truncated, without padding. Reuses the
-    /// memory of `spare`, whose contents are lost.
+    /// Appends the truncated ids of one input in an arrangement, without padding. Reuses the memory
+    /// of `spare`, whose contents are lost.
     pub fn append_row(
         &self,
         input: Input<'_>,
@@ -174,7 +174,7 @@ impl Pipeline {
         Ok(RowLengths { sequences: ranges.map(|range| range.len()), is_pair })
     }
 
-    /// Appends the ids of a text, without truncation, padding and the post-processor.
+    /// Appends the ids of a text, without truncation, padding or post-processing.
     pub fn append_text(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         if self.is_fast() {
             return self.append_ids(text, ids);
@@ -210,7 +210,7 @@ impl Pipeline {
         self.post_process(vec![Encoding::new(copied(text)?, 0, None)], add_special_tokens, false)
     }
 
-    /// Pads the encodings of a batch, if padding is set. Returns the length.
+    /// Pads the encodings of a batch, if padding is set. Returns the padded length.
     pub fn pad<'a>(&self, batch: impl Iterator<Item = &'a mut Encoding>) -> Result<usize> {
         let Some(padding) = self.padding() else { return Ok(0) };
         post::pad(&mut batch.collect::<Vec<_>>(), padding)
@@ -232,8 +232,7 @@ impl Pipeline {
         };
         let first = |ids, most| self.encode_sequence(input.first, 0, detailed, ids, most);
         let second = |most| self.encode_sequence(second, 1, detailed, Vec::new(), most);
-        // Encode the sequence that is never truncated first: it determines the room for the other
-        // one.
+        // First encode the sequence that is never truncated: it determines the room for the other.
         let (first, second) = match early {
             Some(early) if early.strategy == TruncationStrategy::OnlyFirst => {
                 let second = second(most)?;

@@ -5,15 +5,14 @@ use crate::error::Result;
 use crate::normalize::{Normalization, is_boundary_before};
 use crate::pipeline::assembly::Pipeline;
 
-/// Maximum length of names around which [`quiet_place`] looks, and maximum number of positions it
-/// tries.
+/// Maximum length of names that [`quiet_place`] avoids, and maximum number of positions it tries.
 const LONGEST_NAME: usize = 1024;
 const MOST_TRIES: usize = 64;
 
 /// Returns the last tried position before byte `known` at which special tokens before and after are
-/// found independently, whatever follows `known`, and at which text is normalized independently:
+/// found independently, for any text after `known`, and at which text is normalized independently:
 /// the position touches no name, and no whitespace, which may belong to special tokens. Returns 0
-/// if there is none. `is_free` tells whether the caller accepts a position.
+/// if no such position is found. `is_free` tells whether the caller accepts a position.
 pub fn quiet_place(
     pipeline: &Pipeline,
     text: &str,

@@ -44,7 +44,7 @@ impl Pipeline {
     }
 
     /// Creates a pipeline of ranks that shares `direct`. `special` has the special tokens of
-    /// `direct`; if several have one id, the id decodes to the last.
+    /// `direct`; if several tokens share an id, the id decodes to the last.
     pub fn of_direct(
         direct: Arc<Direct>,
         special: impl IntoIterator<Item = (String, u32)>,

@@ -136,7 +136,7 @@ impl Pipeline {
         })
     }
 
-    /// Returns true if the ids of a run depend only on its text, whatever its segments are.
+    /// Returns true if the ids of a run depend only on its text, not on its segments.
     pub fn ignores_segments(&self) -> bool {
         if self.direct().is_some() {
             return true;

@@ -39,7 +39,7 @@ pub type Origins = Vec<(usize, Origin)>;
 pub struct Origin {
     /// Segment of the special token or of the given ids; for text, the segment with the first byte.
     pub segment: usize,
-    /// Segments with the first and with the last byte.
+    /// Segments of the first byte and of the last byte.
     pub segments: (usize, usize),
     /// True for a special token.
     pub is_special: bool,
@@ -124,7 +124,7 @@ impl Prompt {
         pipeline.find_in_prompt(self)
     }
 
-    /// Returns the end of an unfinished prompt, before which further segments change nothing.
+    /// Returns the end of an unfinished prompt: the part that further segments may change.
     pub(crate) fn end(&self, pipeline: &Pipeline) -> Result<Self> {
         let place = |start: usize| self.fixed.partition_point(|fixed| fixed.start < start);
         let is_free = |at: usize| {
@@ -139,7 +139,7 @@ impl Prompt {
         self.copy_from(start)
     }
 
-    /// Returns a copy of the prompt from a byte on, which is the first byte or touches no fixed
+    /// Returns a copy of the prompt from byte `start` on; `start` is 0 or touches no fixed
     /// position.
     pub fn copy_from(&self, start: usize) -> Result<Self> {
         let first = if start == 0 { 0 } else { self.segment_at(start) };
@@ -187,8 +187,8 @@ impl Prompt {
         Ok(())
     }
 
-    /// Returns the segments that may contain special tokens: the bytes, those special tokens, and
-    /// the index of each.
+    /// Returns, for each segment that may contain special tokens, its bytes, these special tokens,
+    /// and its index.
     pub fn trusted(&self) -> impl Iterator<Item = (Range<usize>, &Selection, usize)> {
         self.trusted_near(0..self.text.len())
     }

@@ -1,4 +1,4 @@
-//! Finds the bytes of a text for each of its ids.
+//! Finds the bytes of a text that each id covers.
 
 use std::ops::Range;
 
@@ -80,8 +80,8 @@ impl Pipeline {
         }
     }
 
-    /// Returns the ends of tokens of a text, and the number of tokens. Tokens with numbers outside
-    /// `wanted` may be missing, and tokens after its end need not be counted.
+    /// Returns the ends of tokens of a text, and the number of tokens. Tokens outside `wanted` may
+    /// be missing, and tokens after `wanted` may go uncounted.
     pub fn token_ends(
         &self,
         text: &str,
@@ -116,7 +116,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns true if the concatenated texts of a run's ids are the run.
+    /// Returns true if the concatenated texts of a run's ids equal the run.
     pub fn keeps_text(&self, run: &str) -> Result<bool> {
         if let Some(direct) = self.direct() {
             return Ok(direct.keeps_text(run));

@@ -1,4 +1,4 @@
-//! Finds special tokens in texts and prompts, and those that segments may name.
+//! Finds special tokens in texts and prompts, and lists the tokens that segments may name.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,7 +31,7 @@ impl Pipeline {
         self.added().take_space()
     }
 
-    /// Returns a text in the form for comparing control strings, with the mapping back.
+    /// Returns a text in the form used to compare control strings, and the mapping back.
     pub fn control_form<'a>(&self, text: &'a str) -> Result<(Cow<'a, str>, Originals<'a>)> {
         if let Some(direct) = self.direct() {
             let (normal, alignment) = direct.normalization().align(text)?;
@@ -150,7 +150,7 @@ impl Pipeline {
             let FixedIds::Special(id) = fixed.ids else { return true };
             let Some(token) = self.added().token(id) else { return false };
             // Later whitespace or letters may change such a token. Tokens that are searched for
-            // last, and a name after its own whitespace, may give way to others.
+            // last, and a name after its own whitespace, may give way to other tokens.
             fixed.start < open
                 && (fixed.end <= open || !token.lstrip)
                 && (fixed.end < text.len() || !(token.single_word || token.rstrip))
@@ -176,7 +176,7 @@ impl Pipeline {
         Ok(self.control()?.tokens.select(permitted.map(|(name, _)| name)))
     }
 
-    /// Returns the tokenizer with another request.
+    /// Returns the tokenizer with a different request.
     pub(super) fn under(&self, allowed: &Selection) -> Result<Cow<'_, Self>> {
         if matches!(allowed, Selection::Some(_)) {
             return Err(Error::Invalid(

@@ -14,7 +14,7 @@ use crate::special_tokens::Selection;
 const LEAST: usize = 1024;
 
 /// Finds a prefix of a text with at least `most` tokens, which are also the first tokens of the
-/// text. Leaves their ids in `ids`. `None` if this would not save half of the text.
+/// text. Writes their ids to `ids`. Returns `None` if this would not save half of the text.
 pub(crate) fn beginning<'a>(
     pipeline: &Pipeline,
     text: &'a str,
@@ -72,8 +72,7 @@ impl<'a> Stable<'a> {
     }
 }
 
-/// Returns how many bytes normalization cannot change any more: later text may only combine with
-/// the last starter.
+/// Returns how many bytes are final once normalized: later text can change only the last starter.
 pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
     match normalization {
         Normalization::None => text.len(),
@@ -82,7 +81,7 @@ pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
 }
 
 /// Returns the last position before which a text can be cut so that both parts normalize
-/// independently, whatever text follows.
+/// independently, for any text that follows.
 pub(crate) fn last_boundary(text: &str) -> usize {
     let start = text.char_indices().rev().find(|&(_, c)| is_boundary_before(c));
     start.map_or(0, |(at, _)| at)
@@ -92,8 +91,8 @@ fn original(alignment: &Alignment, position: usize) -> Option<usize> {
     if position == 0 { Some(0) } else { alignment.boundary(position) }
 }
 
-/// Returns the last position after `start` at which `text` can be cut, whatever text comes after
-/// byte `open`.
+/// Returns the last position after `start` at which `text` can be cut, for any text after byte
+/// `open`.
 pub(crate) fn last_cut(
     pipeline: &Pipeline,
     text: &str,

@@ -67,7 +67,7 @@ pub(crate) fn reserve_details(text: &str) -> Result<()> {
     ask_for(text.len().saturating_mul(MEMORY))
 }
 
-/// A token: its id, its text, and the range of bytes it comes from.
+/// A token: its id, its text, and the range of bytes that it covers.
 pub type ModelToken = (u32, String, (usize, usize));
 
 impl Pipeline {
@@ -112,7 +112,7 @@ impl Pipeline {
         self.each_token(piece, added, |token, origin| found(token.id, origin))
     }
 
-    /// [`Pipeline::each_span`], with whole tokens.
+    /// Like [`Pipeline::each_span`], with whole tokens.
     fn each_token(
         &self,
         piece: &AlignedText,

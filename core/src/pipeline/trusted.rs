@@ -80,8 +80,7 @@ impl Pipeline {
         Ok(tokens)
     }
 
-    /// Finds the tokens that are searched for in normalized text, for tokenizers without a
-    /// normalizer.
+    /// Finds tokens that are searched for in normalized text; the tokenizer has no normalizer.
     fn locate_between(
         &self,
         text: &str,
@@ -219,7 +218,7 @@ impl Pipeline {
         made.into_iter().try_for_each(|(id, span)| found(id, span))
     }
 
-    /// Whether the normalized start of a text has offset 0 in `tokenizers`, if Metaspace asks for
+    /// Whether the normalized start of a text has offset 0 in `tokenizers`, if Metaspace requires
     /// that.
     fn begins_text(&self, text: &AlignedText) -> Result<bool> {
         let asks = self.split().spec().is_some_and(PreTokenizer::marks_beginning);
@@ -229,7 +228,7 @@ impl Pipeline {
         Ok(text.origins.first().is_none_or(|origin| origin.0 == 0))
     }
 
-    /// [`Pipeline::encode_run_with_spans`] for a run that may be part of a longer text.
+    /// Like [`Pipeline::encode_run_with_spans`], for a run that may be part of a longer text.
     pub(crate) fn encode_traced(
         &self,
         prompt: &Prompt,

@@ -1,7 +1,7 @@
 //! The walk over a text: added tokens, normalizer, added tokens, pre-tokenizer, model.
 //!
-//! There is one walk, whose results go to a [`Tracer`]: ids alone, for a list of them, or pieces
-//! with the origin of each byte ([`PieceTracer`](crate::pipeline::tokens::PieceTracer)).
+//! There is one walk, whose results go to a [`Tracer`]: a list of ids, or a
+//! [`PieceTracer`](crate::pipeline::tokens::PieceTracer) for pieces with the origin of each byte.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -70,7 +70,7 @@ pub(crate) trait Tracer {
     /// Receives an added token.
     fn added(&mut self, text: &Text<'_, Self>, id: u32) -> Result<()>;
 
-    /// Takes a run for the pre-tokenizer and the model. `start` is its position in the run that
+    /// Receives a run for the pre-tokenizer and the model. `start` is its position in the run that
     /// begins a text; `None` in other runs.
     fn run(
         &mut self,

@@ -3,9 +3,9 @@
 //! Each window starts at the start of a piece. Rules look back at most to the start of the piece,
 //! so earlier text does not matter. A position counts as the start of a piece only if no text after
 //! the window could change that; the next window begins at the last such position. Characters that
-//! masks cannot decide, which are rare, are marked as hard: the window is used up to the piece with
-//! the first hard character. The scanner cuts that piece, some pieces after it where such windows
-//! are frequent, and pieces longer than a window.
+//! the masks leave to the scanner, which are rare, are marked as hard: the window is used up to the
+//! piece with the first hard character. The scanner cuts that piece, some pieces after it where
+//! such windows are frequent, and pieces longer than a window.
 
 use super::chars::{self, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 use super::masks::{Classifier, Kernel, WINDOW, Window};
@@ -133,7 +133,7 @@ struct Masks {
     /// Newlines directly after punctuation; in some families also slashes.
     tail: u64,
     /// Chinese and Japanese characters, in the family that cuts them separately; the other masks,
-    /// except `number`, `valid` and `continuation`, are disjoint from this one.
+    /// except `number`, `valid` and `continuation`, are disjoint from this mask.
     cjk: u64,
 }
 
@@ -181,8 +181,7 @@ impl Block<'_> {
             Prefix::NotNewline if rules.three_splits => {
                 let letters = ascii_letters(&masks);
                 let first = (punct & !not_ascii(&masks)) << 1 & letters;
-                // The carry runs through the ASCII letters of the word; the contraction ends the
-                // word.
+                // The carry runs through the word's ASCII letters; the contraction ends the word.
                 starts |= letters.wrapping_add(first) & !letters & masks.letter;
                 first
             }
@@ -213,7 +212,8 @@ impl Block<'_> {
         let (upper, lower) = (window.any(UPPER) & masks.letter, window.any(LOWER) & masks.letter);
         if rules.case_runs {
             starts |= upper & lower << 1;
-            // After two punctuation characters, or a space and one, a mark continues the run.
+            // After two punctuation characters, or a space and a punctuation character, a mark
+            // continues the run.
             hard |= window.any(MARK) & !continuation & masks.punct << 1 & !after_punct;
         }
         starts = self.contractions(rules, &masks, punct, starts);
@@ -288,7 +288,7 @@ impl Block<'_> {
         others
     }
 
-    /// Returns `starts` with the contractions of the window cut.
+    /// Returns `starts`, corrected for the contractions in the window.
     #[inline(always)]
     fn contractions(&self, rules: &Rules, masks: &Masks, punct: u64, mut starts: u64) -> u64 {
         let suffix = rules.contraction == Contraction::Suffix;
@@ -350,7 +350,8 @@ struct Letters {
     caseless: u64,
 }
 
-/// Returns the tails of punctuation: newlines and slashes, from a newline directly after it.
+/// Returns the tails of punctuation: newlines and slashes, from a newline directly after the
+/// punctuation on.
 #[inline(always)]
 fn tail(punct: u64, newline: u64, slash: u64) -> u64 {
     let members = newline | slash;
@@ -430,7 +431,7 @@ fn first_byte(last: u64, continuation: u64) -> u64 {
     (last | second | third) & !continuation
 }
 
-/// Returns the highest bit of `mask`, or 0 if it is empty.
+/// Returns the highest bit of `mask`, or 0 if the mask is empty.
 #[inline(always)]
 fn highest(mask: u64) -> u64 {
     if mask == 0 { 0 } else { 1 << (63 - mask.leading_zeros()) }

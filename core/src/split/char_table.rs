@@ -8,7 +8,7 @@ const ROW: usize = 64;
 const NUMBERS: usize = 0x11_0000 / ROW;
 const COUNT: usize = (TABLE.len() - 2 * NUMBERS) / (ROW + 8);
 
-/// Row of `ROWS` for the code points `64 * i .. 64 * (i + 1)`.
+/// Index in `ROWS` of the row for the code points `64 * i .. 64 * (i + 1)`.
 pub(super) static ROW_OF: [u16; NUMBERS] = {
     let mut numbers = [0; NUMBERS];
     let mut at = 0;

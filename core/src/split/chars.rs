@@ -14,7 +14,7 @@ pub(super) const MARK: u8 = 1 << 3;
 pub(super) const NUMBER: u8 = 1 << 4;
 /// `\s`, White_Space
 pub(super) const SPACE: u8 = 1 << 5;
-/// `\r` and `\n`; always SPACE too
+/// `\r` and `\n`; always also SPACE
 pub(super) const NEWLINE: u8 = 1 << 6;
 /// `\p{Han}`, in addition to the character's other classes
 pub(super) const HAN: u8 = 1 << 7;
@@ -22,8 +22,8 @@ pub(super) const HAN: u8 = 1 << 7;
 /// `\p{L}`
 pub(super) const LETTER: u8 = UPPER | LOWER | CASELESS;
 
-/// Returns the classes of the 64 characters whose UTF-8 differs from that of `code_point` only in
-/// the last byte. Code points above U+10FFFF have the classes of unassigned code points.
+/// Returns the classes of the 64 characters whose UTF-8 differs from `code_point`'s only in the
+/// last byte. Code points above U+10FFFF have the classes of unassigned code points.
 #[inline]
 pub(super) fn row(code_point: u32) -> &'static [u8; 64] {
     let row = ROW_OF.get(code_point as usize / 64).copied().unwrap_or(0);

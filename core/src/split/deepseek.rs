@@ -20,7 +20,7 @@ enum CharacterKind {
     Other,
 }
 
-/// A run that the first two splits produce: all Chinese and Japanese, or without any.
+/// A run that the first two splits produce: all Chinese and Japanese, or without such characters.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     bytes: &'a [u8],
@@ -105,7 +105,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the first position at or after `at` whose character is of another kind.
+    /// Returns the first position at or after `at` whose character is of a different kind.
     fn skip(&self, mut at: usize, wanted: CharacterKind) -> usize {
         while let Some((kind, width)) = self.kind(at)
             && kind == wanted

@@ -85,7 +85,7 @@ impl Linear {
                     *position = end;
                     return Ok(Some(Piece { start, end }));
                 }
-                // No match at `start`, or an empty one.
+                // No match at `start`, or an empty match.
                 _ => *position = start + text[start..].chars().next().map_or(1, char::len_utf8),
             }
         }
@@ -124,7 +124,8 @@ fn is_whitespace(text: &str) -> bool {
 }
 
 /// Translates an alternative to plain regex syntax if the meaning is the same: plain regexes
-/// support all of it, and possessive repeats occur only where greedy repeats match the same text.
+/// support the whole alternative, and possessive repeats occur only where greedy repeats match the
+/// same text.
 fn plain(alternative: Expr) -> Option<String> {
     let items = match alternative {
         Expr::Concat(items) => items,
@@ -147,8 +148,7 @@ fn plain(alternative: Expr) -> Option<String> {
     Some(text)
 }
 
-/// Returns the greedy repeat if it matches the same text as the possessive repeat when `rest`
-/// follows.
+/// Returns the greedy repeat if it matches the same text as the possessive repeat before `rest`.
 fn without_possession(repeat: &Expr, rest: &[Expr]) -> Option<Expr> {
     let Expr::Repeat { child, greedy: true, .. } = repeat else { return None };
     let same = rest.iter().all(never_fails)

@@ -46,7 +46,7 @@ pub struct Piece {
 /// Number of pieces to cut before looking them up.
 pub const BATCH: usize = 4096;
 
-/// Pieces that are cut and wait to be looked up.
+/// Pieces cut from a text, to be looked up.
 pub type Batch = [Piece; BATCH];
 
 /// Cuts text by one pattern.
@@ -67,7 +67,7 @@ enum Method {
 pub struct Scanner(FamilyName);
 
 impl Scanner {
-    /// Returns the scanner for `pattern`; `None` if the pattern is of no family.
+    /// Returns the scanner for `pattern`; `None` if the pattern belongs to no family.
     ///
     /// ```
     /// use bpe_core::split::{Piece, Scanner};
@@ -159,8 +159,8 @@ impl Splitter {
     }
 
     /// Returns the first position at or after `near` at which `text` can be cut in two without
-    /// changing a piece: the two parts have the pieces of the whole, whatever text comes before.
-    /// `None` if there is no such position, or the pattern is of no published family.
+    /// changing a piece: the two parts have the same pieces as the whole, for any earlier text.
+    /// `None` if there is no such position, or the pattern belongs to no published family.
     ///
     /// ```
     /// use bpe_core::Splitter;

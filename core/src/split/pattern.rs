@@ -1,5 +1,4 @@
-//! Matches patterns outside the families with a regex engine, which is also the oracle for the
-//! families.
+//! Matches patterns outside the families with a regex engine, also the oracle for the families.
 //!
 //! Pieces are the successive matches of the pattern; text between matches is dropped. Backtracking
 //! over long runs is avoided where the matches stay the same: see [`linear`](super::linear).

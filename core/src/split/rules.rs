@@ -1,7 +1,7 @@
 //! The published families of patterns, each declared by ten fields.
 //!
 //! The scanner and the block cutter are generic over these fields; each family is a type, so that
-//! the compiler drops the branches of the others.
+//! the compiler drops the branches of other families.
 
 use super::chars::{CASELESS, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 
@@ -187,8 +187,8 @@ families! {
     };
 }
 
-/// DeepSeek's three splits as one pattern. Each split also cuts the matches of the splits before,
-/// so no match continues from Chinese or Japanese into other text, and whitespace before them or
+/// DeepSeek's three splits as one pattern. Each split also cuts the matches of earlier splits, so
+/// no match continues from Chinese or Japanese into other text, and whitespace before them or
 /// before digits is at the end of its run. Unmatched text is a piece.
 pub const DEEPSEEK: &str = concat!(
     r"\p{N}{1,3}",

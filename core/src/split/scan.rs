@@ -172,14 +172,14 @@ fn whitespace<F: Family>(bytes: &[u8], start: usize) -> usize {
 }
 
 /// Returns the first position at or after `near` at which the text can be cut in two without
-/// changing a piece, in any family and whatever comes before the character to the left.
+/// changing a piece, in any family, for any text before the character to the left.
 ///
-/// That character is a letter or a digit, in every family part of a word, of digits or of a run of
-/// Han. The next character is whitespace or punctuation: no word continues there (an apostrophe
-/// might begin a contraction, a mark might belong to the word), nor do digits, nor a run of Han
-/// (which may contain any character of that script). And no rule for words, digits or Han looks
-/// further than the first character after its piece, nor distinguishes such a character from the
-/// end of the text.
+/// That character is a letter or a digit: in every family, part of a word, of digits or of a run of
+/// Han characters. The next character is whitespace or punctuation: no word continues there (an
+/// apostrophe might begin a contraction, a mark might belong to the word), nor do digits, nor a run
+/// of Han (which may contain any character of that script). And no rule for words, digits or Han
+/// looks further than the first character after its piece, nor distinguishes such a character from
+/// the end of the text.
 pub(super) fn safe_cut(text: &str, near: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = floor(text, near.saturating_sub(1));

@@ -16,7 +16,7 @@ use crate::error::Error;
 pub(super) const ALPHABET: &str = "asATlLrEǅßſʰªあ的々\u{301}\u{16FF0}1٣〇² \t\n\r\u{A0}\u{85}\u{3000}'/!’，⺀・\
     \u{3097}\u{1F600}\u{1C}\u{378}\u{0}";
 
-/// Random numbers from a seed, by xorshift.
+/// Generates random numbers from a seed, by xorshift.
 pub(super) struct Random(u64);
 
 impl Random {

@@ -1,6 +1,6 @@
 //! Rules for word boundaries.
 
-/// Where words begin and end.
+/// Rules for where words begin and end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WordRules {
     /// A run of whitespace begins the next word; otherwise whitespace is dropped.
@@ -13,6 +13,6 @@ pub struct WordRules {
     pub isolates_han: bool,
 }
 
-/// Whether text may be cut at whitespace next to a character; always if there is no function.
+/// Tells whether text can be cut at whitespace next to a character; `None` permits every cut.
 /// Whitespace and printable ASCII always permit the cut.
 pub type Permits<'a> = Option<&'a dyn Fn(char) -> bool>;

@@ -72,7 +72,7 @@ impl<'a> Words<'a> {
         self.splitter.tier.run(Fill { words: self, batch })
     }
 
-    /// Same as [`Words::fill`], but character by character.
+    /// Like [`Words::fill`], but character by character.
     #[cfg(any(test, feature = "ablation"))]
     pub(crate) fn fill_plainly(&mut self, batch: &mut Batch) -> usize {
         let Self { splitter, text, permits, at, .. } = self;
@@ -147,7 +147,7 @@ impl Kernel for Fill<'_, '_> {
 /// Prefetch distance in bytes.
 const AHEAD: usize = 1024;
 
-/// Returns the bytes of the characters that end in the window at `at`.
+/// Returns the number of bytes of the characters that end in the window at `at`.
 #[inline(always)]
 fn whole(text: &str, at: usize) -> usize {
     let end = at + WINDOW;

@@ -1,4 +1,4 @@
-//! Alternatives for the bytes to come, which share most of their bytes.
+//! Alternatives for the bytes that come next, which share most of their bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 /// The alternatives for the bytes that the next tokens must begin with.
 ///
 /// No alternative is a prefix of another: a token that agrees with the longer alternative would
-/// agree with the shorter, too.
+/// also agree with the shorter alternative.
 #[derive(Debug, Clone, Default)]
 pub struct Rests {
     /// The bytes of all alternatives.
     pool: Arc<Vec<u8>>,
-    /// The first alternative. Empty once the tokens have begun with one.
+    /// The first alternative. Empty once the tokens have spelled an alternative.
     first: Range<usize>,
     /// The other alternatives, in ascending order of [`Branch::at`] and of their bytes.
     branches: Vec<Branch>,
 }
 
-/// An alternative that shares a prefix with the first one.
+/// An alternative that shares a prefix with the first alternative.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Branch {
     /// The length of the shared prefix in bytes.
@@ -56,7 +56,7 @@ impl Draft {
 }
 
 impl Rests {
-    /// Makes `Rests` of alternatives; without any, every token may follow.
+    /// Creates `Rests` from alternatives; without alternatives, every token may follow.
     pub fn of<'a>(mut lists: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut draft = Draft::new(lists.next().unwrap_or_default().to_vec());
         lists.for_each(|list| draft.add(0, list));
@@ -73,8 +73,8 @@ impl Rests {
         &self.pool[self.first.clone()]
     }
 
-    /// Returns the other alternatives, each as the number of bytes shared with the first one, and
-    /// the bytes after those.
+    /// Returns the other alternatives, each as the number of bytes shared with the first
+    /// alternative, and the remaining bytes.
     pub(crate) fn branches(&self) -> &[Branch] {
         &self.branches
     }
@@ -84,7 +84,7 @@ impl Rests {
         &self.pool
     }
 
-    /// Returns all alternatives, the first one first; none once every token may follow.
+    /// Returns all alternatives, in order; empty once every token may follow.
     pub fn lists(&self) -> Vec<Vec<u8>> {
         if self.is_done() {
             return Vec::new();
@@ -93,7 +93,7 @@ impl Rests {
         std::iter::once(self.first().to_vec()).chain(self.branches.iter().map(list)).collect()
     }
 
-    /// Consumes the bytes of a token. Returns false, without a change, if they agree with no
+    /// Consumes the bytes of a token. Changes nothing and returns false if they agree with no
     /// alternative: neither is a prefix of the other.
     pub fn advance(&mut self, token: &[u8]) -> bool {
         let rest = self.first();
@@ -110,8 +110,7 @@ impl Rests {
         true
     }
 
-    /// Consumes a token that matches the first alternative up to byte `at` and continues with
-    /// `more`.
+    /// Consumes a token that matches the first alternative up to byte `at` and ends with `more`.
     fn leave_first(&mut self, at: usize, more: &[u8]) -> bool {
         let Self { pool, branches, .. } = self;
         let agrees = |branch: &Branch| {
@@ -139,7 +138,7 @@ impl Rests {
         self.branches = Vec::new();
     }
 
-    /// Sorts the alternatives and drops those that begin with another one.
+    /// Sorts the alternatives and drops every alternative that begins with another.
     fn settle(&mut self) {
         let Self { pool, first, branches } = self;
         for branch in &mut *branches {
@@ -179,7 +178,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-        /// The alternatives kept as separate lists, to compare with.
+        /// Compares with alternatives that are kept as separate lists.
         #[test]
         fn tokens_are_taken_as_from_each_list(
             mut lists in prop::collection::vec(letters(9), 0..12),

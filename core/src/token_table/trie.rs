@@ -7,7 +7,7 @@ use crate::polling::poll;
 use crate::token_table::TokenTable;
 use crate::token_table::rests::{Branch, Rests};
 
-/// Minimum number of tokens with a common prefix for which the set is kept.
+/// Minimum number of tokens with a common prefix for which a set is kept.
 const MANY: usize = 4096;
 
 /// Maximum number of kept sets, and maximum length of their prefixes.
@@ -133,7 +133,7 @@ impl<'a> TokenTrie<'a> {
         self.fill(rest, &[], &[], mask)
     }
 
-    /// [`TokenTrie::fill_mask`] for several alternatives. Sets all bits if every token may follow.
+    /// Like [`TokenTrie::fill_mask`], for alternatives. Sets all bits if every token may follow.
     pub fn fill_mask_of(self, rests: &Rests, mask: &mut [u32]) -> Result<()> {
         self.fill(rests.first(), rests.pool(), rests.branches(), mask)?;
         if rests.is_done() {

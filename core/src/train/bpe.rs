@@ -14,7 +14,7 @@ use super::symbols::Symbols;
 
 pub use super::symbols::Limits;
 
-/// Options of training.
+/// Training options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Size of the vocabulary, including the tokens of the base.
@@ -35,14 +35,14 @@ pub struct Pieces {
     pub units: u64,
 }
 
-/// One merge. Tokens are numbered in the order of ids: the base's tokens first, then the new ones.
+/// One merge. Tokens are numbered in the order of ids: first the base's tokens, then new tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Merge {
     /// First part.
     pub left: u32,
     /// Second part.
     pub right: u32,
-    /// Merged token. It is not new if the vocabulary already had these bytes.
+    /// Merged token. The token is not new if the vocabulary already had these bytes.
     pub token: u32,
     /// Count of the pair in the corpus that was served.
     pub frequency: u64,
@@ -51,7 +51,7 @@ pub struct Merge {
 }
 
 /// Returns the maximum memory in bytes of training on these pieces, without pairs and tokens: while
-/// they are copied out of the table, or later, when the table is freed and they are merged.
+/// the pieces are copied out of the table, or later, when the table is freed and they are merged.
 pub fn memory(table: &PieceTable) -> usize {
     let (laid_out, merged) = Corpus::memory(table.len(), table.bytes());
     table.memory().saturating_add(laid_out).max(merged)
@@ -72,8 +72,8 @@ pub struct Trained {
 ///
 /// Pieces are first encoded with the base; a piece that is a token of the base becomes that token.
 /// The pair with the highest count in the corpus with the worst compression is merged in all
-/// corpora. A merge whose bytes are already a token makes that token and takes no id. Learning ends
-/// before `options.tokens` if no pair occurs often enough.
+/// corpora. A merge whose bytes are already a token yields that token and takes no id. Learning
+/// ends before `options.tokens` if no pair occurs often enough.
 ///
 /// `progress` is called with the number of tokens. On `Break`, the result has the tokens learned so
 /// far.

@@ -1,4 +1,4 @@
-//! Trains BPE over characters, and WordPiece, which adds a prefix for the rest of a word.
+//! Trains BPE over characters, and WordPiece, which marks the rest of a word with a prefix.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use super::corpus::Corpus;
 use super::piece_table::PieceTable;
 use super::symbols::{Limits, Symbols};
 
-/// Options of training, as in Hugging Face's trainers.
+/// Training options, as in Hugging Face's trainers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// Size of the vocabulary; special tokens and the alphabet are always included.
@@ -30,7 +30,7 @@ pub struct Options {
     pub prefix: String,
     /// Suffix of tokens that end a word.
     pub suffix: String,
-    /// Exclusive maximum of the characters of a merged token; two are always allowed.
+    /// Exclusive maximum length of a merged token in characters; two are always allowed.
     pub max_token_length: Option<usize>,
 }
 
@@ -43,12 +43,12 @@ pub struct Trained {
     pub merges: Vec<(u32, u32)>,
 }
 
-/// Learns tokens from words of UTF-8.
+/// Learns tokens from UTF-8 words.
 ///
 /// Pairs with the same count merge in the order of their ids, the left token's first. Ids go to
-/// special tokens, to characters in their order, to characters with affixes as they occur in words,
-/// the most frequent word first and equal ones in the order of their bytes, and to merges. A merge
-/// whose token already exists takes no id.
+/// special tokens, to characters in their order, to characters with affixes as they occur in words
+/// (the most frequent word first, ties in byte order), and to merges. A merge whose token already
+/// exists takes no id.
 ///
 /// `progress` is called with the number of tokens. `Break` ends the work.
 ///
@@ -100,14 +100,14 @@ fn last(merges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     kept
 }
 
-/// Returns the token of two tokens, without the prefix inside it.
+/// Concatenates two tokens, without the prefix of the second.
 fn joined(symbols: &Symbols, left: u32, right: u32, options: &Options) -> Vec<u8> {
     let right = symbols.bytes(right);
     let rest = right.strip_prefix(options.prefix.as_bytes()).unwrap_or(right);
     [symbols.bytes(left), rest].concat()
 }
 
-/// A character: its count, and its token by position: alone in a word, first, inside, last.
+/// A character, its count, and its token by position: alone in a word, first, inside, last.
 #[derive(Clone, Copy)]
 struct Letter {
     character: char,
@@ -117,8 +117,8 @@ struct Letter {
     met: [Option<Met>; 4],
 }
 
-/// The occurrence of a character that gives its token the id: in the most frequent word, of equally
-/// frequent ones in the first by bytes.
+/// The occurrence of a character that decides the id of its token: in the most frequent word, ties
+/// in byte order.
 #[derive(Clone, Copy)]
 struct Met {
     count: u64,
@@ -131,7 +131,7 @@ struct Letters {
     list: Vec<Letter>,
     /// By code point: the number of a letter plus one. Pages of zeros take no memory.
     numbers: Vec<u32>,
-    /// The characters of all distinct words.
+    /// Number of characters in all distinct words.
     cells: usize,
 }
 
@@ -171,7 +171,7 @@ impl Letters {
         &mut self.list[*number as usize - 1]
     }
 
-    /// Gives the characters with affixes their tokens, in the order in which words have them.
+    /// Assigns tokens to the characters with affixes, in the order in which they occur in words.
     fn intern(
         &mut self,
         words: &PieceTable,
@@ -211,7 +211,7 @@ fn places(word: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Finds the alphabet, gives its characters their tokens, and lays out words as these tokens.
+/// Finds the alphabet, assigns tokens to its characters, and lays out words as these tokens.
 fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Result<Corpus> {
     let mut letters = Letters::of(&words)?;
     for &character in &options.initial_alphabet {
@@ -257,7 +257,7 @@ fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Resu
     }
     drop(words);
     corpus.find_pairs(symbols)?;
-    // Without affixes in words, no token is made a second time from other parts.
+    // Without affixes in words, no token is made a second time from different parts.
     if has_affix {
         corpus.keep_apart()?;
     }

@@ -2,14 +2,14 @@
 //!
 //! All pieces are in one array: a cell for each byte, and an empty cell before and after each
 //! piece. The first and the last cell of a token hold its number; the cells between are empty. Both
-//! neighbors of a token are found at once, and a merge changes four cells, however long the piece
-//! is. A position is the first cell of the left token of a pair; it is stale once other tokens are
+//! neighbors of a token are found at once, and a merge changes four cells in a piece of any length.
+//! A position is the first cell of the left token of a pair; it is stale once other tokens are
 //! there, and then stays stale.
 //!
-//! Where a token is made again from other parts, a pair may occur again before it is merged. With a
-//! base, it is merged everywhere. With affixes, the new occurrences are a pair of their own in the
-//! queue, as in Hugging Face's `tokenizers`: each has the count of the time when it was queued, and
-//! merges the pieces where it occurred then.
+//! Where a token is made again from different parts, a pair may occur again before it is merged.
+//! With a base, it is merged everywhere. With affixes, the new occurrences are a separate pair in
+//! the queue, as in Hugging Face's `tokenizers`: each pair has the count from when it was queued,
+//! and merges the pieces where it occurred then.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -44,9 +44,9 @@ struct Cell {
     count: u32,
 }
 
-/// A pair in the queue; the greatest is merged first. Of pairs with the same count, the one with the
-/// lowest left token merges first, then the one with the lowest right token, as in Hugging Face's
-/// `tokenizers`; of the same tokens, the one that was queued first.
+/// A pair in the queue; the greatest is merged first. Of pairs with the same count, the pair with
+/// the lowest left token merges first, then the pair with the lowest right token, as in Hugging
+/// Face's `tokenizers`; of equal pairs, the pair queued first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Queued {
     count: u64,
@@ -83,7 +83,7 @@ pub(super) struct Corpus {
     arena: Vec<u32>,
     /// Further positions of pairs, found when a token was made a second time.
     again: HashMap<u32, Vec<u32>>,
-    /// First cells of the pieces, if pairs that occur again are pairs of their own.
+    /// First cells of the pieces, if pairs that occur again are separate pairs.
     starts: Vec<u32>,
     /// Pairs that the current merge has made.
     made: Vec<u32>,
@@ -120,8 +120,8 @@ impl Corpus {
     }
 
     /// Returns the maximum memory in bytes for `pieces` distinct pieces of `bytes` bytes in total,
-    /// without the pairs: once these are found, and once all is merged. Each merge adds at most two
-    /// positions per occurrence.
+    /// without the pairs: after the pairs are found, and after the last merge. Each merge adds at
+    /// most two positions per occurrence.
     pub(super) fn memory(pieces: usize, bytes: usize) -> (usize, usize) {
         let cells = bytes.saturating_add(pieces).saturating_mul(size_of::<Cell>());
         let positions = bytes.saturating_mul(size_of::<u32>());
@@ -212,7 +212,7 @@ impl Corpus {
         })
     }
 
-    /// Keeps the occurrences of a pair apart that merges make at different times. Call this once,
+    /// Separates the occurrences of a pair that merges make at different times. Call this once,
     /// after [`Self::find_pairs`].
     pub(super) fn keep_apart(&mut self) -> Result<()> {
         let is_start = |pair: &[Cell]| pair[0].token == NONE && pair[1].token != NONE;
@@ -311,7 +311,7 @@ impl Corpus {
     }
 
     /// Replaces each occurrence of a pair with the token `new`, from left to right. The pair is the
-    /// result of [`Self::best`], of this corpus or of another.
+    /// result of [`Self::best`], of this corpus or of another corpus.
     ///
     /// Counts are updated as in Hugging Face's trainer: the count of the merged pair does not
     /// change except for overlapping occurrences, and counts again when the pair occurs again.

@@ -20,7 +20,7 @@ pub struct CountWriter {
 }
 
 impl CountWriter {
-    /// Creates the file, or replaces an existing one.
+    /// Creates the file, or replaces an existing file.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self { file: BufWriter::with_capacity(1 << 20, File::create(path)?) })
     }

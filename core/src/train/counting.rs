@@ -18,7 +18,7 @@ pub struct PieceCounter {
 }
 
 impl PieceCounter {
-    /// Creates a counter of these parts.
+    /// Creates a counter from these parts.
     pub fn new(
         splitter: Splitter,
         normalization: Normalization,
@@ -55,7 +55,7 @@ impl PieceCounter {
     }
 }
 
-/// Counts pieces of a text, batch by batch, until `fill` finds no more.
+/// Counts pieces of a text, batch by batch, until `fill` finds no more pieces.
 pub fn count_batches(
     text: &str,
     table: &mut PieceTable,

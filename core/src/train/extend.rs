@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// [`crate::Vocabulary`] take longer to build than a short list takes to learn.
 pub type Ranks = HashMap<Vec<u8>, u32>;
 
-/// A word to be made one token.
+/// A word that is to become one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'a> {
     /// Bytes of the word, in UTF-8.
@@ -24,7 +24,7 @@ pub struct Word<'a> {
     pub frequency: i64,
 }
 
-/// Options of learning.
+/// Learning options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Maximum number of tokens to learn.
@@ -37,7 +37,7 @@ pub struct Options {
     pub count_repeats: bool,
 }
 
-/// Novelty of a merged token.
+/// Whether a merged token is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
     /// The token is new.
@@ -57,7 +57,7 @@ pub struct Merge {
     pub novelty: Novelty,
     /// Frequency of the pair when it was merged.
     pub frequency: i128,
-    /// Number of words in which it was merged.
+    /// Number of words in which the pair was merged.
     pub words: usize,
 }
 
@@ -78,9 +78,9 @@ pub struct Path {
 /// The merges, and one path for each word.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Learned {
-    /// In the order of learning.
+    /// The merges, in the order of learning.
     pub merges: Vec<Merge>,
-    /// In the order of the words.
+    /// The paths, in the order of the words.
     pub paths: Vec<Path>,
 }
 
@@ -145,7 +145,7 @@ pub fn learn(
 ///
 /// All occurrences of the pair with the lowest rank are merged at once, left to right. For a
 /// trained base, encoding does the same; for a base whose tokens have lower ranks than their parts,
-/// encoding may take occurrences one at a time in another order.
+/// encoding may merge occurrences one at a time in a different order.
 fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
     // `joined[i]` is the rank of piece `i` joined with the next.
     let mut starts: Vec<usize> = (0..=word.len()).collect();
@@ -171,7 +171,7 @@ fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
     starts.split_off(1)
 }
 
-/// Order of pairs of the same frequency in the queue. Fields are in order of weight.
+/// Order of pairs with the same frequency in the queue. Fields are in order of weight.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TieRule {
     characters: usize,
@@ -194,7 +194,7 @@ struct Pair {
     right: u32,
     /// 0 for a pair that completes a character when characters come first, otherwise 1.
     stage: u8,
-    /// True if it may be merged.
+    /// True if the pair may be merged.
     allowed: bool,
     rule: Rc<TieRule>,
     frequency: i128,
@@ -350,7 +350,7 @@ impl<'a> Learner<'a> {
         let pair = &mut self.pairs[self.pair_numbers[&(left, right)] as usize];
         pair.frequency -= i128::from(frequency);
         pair.places -= 1;
-        // With a negative frequency, one occurrence fewer is a higher count.
+        // One occurrence fewer of a negative frequency raises the pair's frequency.
         if frequency < 0 && !pair.dirty {
             pair.dirty = true;
             self.dirty.push(self.pair_numbers[&(left, right)]);
@@ -424,8 +424,7 @@ impl<'a> Learner<'a> {
         Ok(novelty)
     }
 
-    /// Merges all occurrences of a pair in one word, left to right; returns false if there are
-    /// none.
+    /// Merges all occurrences of a pair in one word, left to right; returns false if none occur.
     fn apply_in_word(&mut self, number: u32, (left, right): (u32, u32), merged: u32) -> bool {
         let word = &mut self.words[number as usize];
         let frequency = word.frequency;

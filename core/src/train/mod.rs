@@ -4,9 +4,9 @@
 //! |---|---|
 //! | [`counting`] | counts the pieces of texts in a [`piece_table::PieceTable`] |
 //! | [`count_files`] | sorted files of counts, for more pieces than memory holds |
-//! | [`bpe`] | trains byte-level BPE: merges the most frequent pair, again and again |
+//! | [`bpe`] | trains byte-level BPE: repeatedly merges the most frequent pair |
 //! | [`characters`] | trains BPE over characters, WordPiece and vocabularies of whole words |
-//! | [`unigram`] | trains Unigram: drops the pieces that cost the least |
+//! | [`unigram`] | trains Unigram: drops the pieces whose loss costs the least |
 //! | [`extend`] | learns the merges that make given words one token each |
 //!
 //! [`bpe`] keeps its tokens in `symbols`, the pieces and the positions of their pairs in `corpus`,

@@ -7,16 +7,16 @@ use crate::hash::fold;
 pub(super) struct Pair {
     pub(super) left: u32,
     pub(super) right: u32,
-    /// Count of the pair. Negative if subtracted occurrences never counted because a limit forbids
-    /// the pair.
+    /// Count of the pair. Negative if occurrences were subtracted but, because of a limit, never
+    /// added.
     pub(super) count: i64,
-    /// Start of its positions in the arena.
+    /// Start of the pair's positions in the arena.
     pub(super) start: usize,
     pub(super) length: u32,
     kind: Kind,
 }
 
-/// A pair of tokens is one pair, or several: the newest, which has the count, and older ones.
+/// A pair of tokens has one entry, or several: the newest, which has the count, and older entries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Only,
@@ -62,7 +62,7 @@ impl Pairs {
         }
     }
 
-    /// Returns the number of the pair; a new pair gets the next one.
+    /// Returns the number of the pair; a new pair gets the next number.
     #[inline]
     pub(super) fn find_or_add(&mut self, left: u32, right: u32) -> Result<u32> {
         if self.list.len() >= self.slots.len() / 2 {
@@ -84,7 +84,7 @@ impl Pairs {
         Ok(number)
     }
 
-    /// Returns the count of the tokens of a pair.
+    /// Returns the current count of a pair's tokens.
     #[inline]
     pub(super) fn count(&self, number: u32) -> i64 {
         let pair = &self.list[number as usize];
@@ -101,8 +101,8 @@ impl Pairs {
         self.list[number as usize].kind != Kind::Only
     }
 
-    /// Adds a pair without positions for the tokens of a pair, which has the count from now on, and
-    /// returns its number.
+    /// Adds a new pair, without positions, for the tokens of a pair, and returns its number. The
+    /// new pair has the count from now on.
     pub(super) fn renew(&mut self, number: u32) -> Result<u32> {
         if self.list.len() >= self.slots.len() / 2 {
             self.grow()?;
@@ -144,7 +144,7 @@ impl Pairs {
 /// without hashing.
 #[derive(Debug)]
 pub(super) struct FirstPairs {
-    /// By both tokens: the number of a pair plus one.
+    /// Number of a pair plus one, by both tokens.
     numbers: Vec<u32>,
     tokens: usize,
 }
@@ -159,7 +159,7 @@ impl FirstPairs {
         Self { numbers: vec![0; tokens * tokens], tokens }
     }
 
-    /// [`Pairs::find_or_add`].
+    /// Like [`Pairs::find_or_add`], with this table.
     #[inline(always)]
     pub(super) fn find_or_add(&mut self, pairs: &mut Pairs, left: u32, right: u32) -> Result<u32> {
         let at = left as usize * self.tokens + right as usize;

@@ -13,14 +13,14 @@ pub struct PieceTable {
     entries: Vec<Entry>,
     /// Bytes of pieces longer than [`MOST_INLINE`].
     long: Vec<u8>,
-    /// Total bytes of the distinct pieces.
+    /// Total length of the distinct pieces in bytes.
     bytes: usize,
     /// Open addressing: the number of an entry plus one in the lower half, part of its hash in the
     /// upper half. The length is a power of two, and at most three quarters are in use.
     slots: Vec<u64>,
-    /// Random seeds: with fixed seeds, someone could write texts whose pieces all share a slot.
+    /// Random seeds: with fixed seeds, an attacker could write texts whose pieces all share a slot.
     seeds: [u64; 2],
-    /// Memory for the pieces of a text, which texts of one line would spend most time to clear.
+    /// Memory for the pieces of a text: clearing it takes longer than counting a single line.
     pub(super) batch: Option<Box<Batch>>,
 }
 
@@ -40,13 +40,13 @@ impl Default for PieceTable {
 /// Maximum length in bytes of a piece that fits into its entry.
 const MOST_INLINE: usize = 15;
 
-/// Last byte of a block: the piece is longer.
+/// Last byte of the block of a longer piece.
 const LONG_MARK: u8 = 0xff;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// The bytes of a short piece, zeros, and the number of bytes in the last byte; or the start of
-    /// a long piece, its length, and [`LONG_MARK`].
+    /// The bytes of a short piece, zeros as padding, and the length as the last byte; or the start
+    /// of a long piece, its length, and [`LONG_MARK`].
     block: [u8; 16],
     count: u64,
 }
@@ -90,7 +90,7 @@ impl<'a> Probe<'a> {
             return Self { piece, block, hash: hash_bytes(piece, seeds) };
         }
         if let Some(first) = piece.first_chunk::<8>() {
-            // Two copies of fixed length take less time than one of variable length.
+            // Two copies of fixed length take less time than one copy of variable length.
             let (from, shift) = (piece.len() - 8, 8 * (16 - piece.len()) as u32);
             let mut last = [0; 16];
             last[8..].copy_from_slice(&piece[from..]);
@@ -262,7 +262,7 @@ impl PieceTable {
         self.entries.is_empty()
     }
 
-    /// Returns the total bytes of the distinct pieces.
+    /// Returns the total length of the distinct pieces in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

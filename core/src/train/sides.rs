@@ -13,7 +13,7 @@ pub(super) struct Change {
 /// Neighbors on one side of a new token.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// Changes by the id of the neighbor.
+    /// Changes, indexed by the neighbor's id.
     pub(super) changes: Vec<Change>,
     /// Tokens that have a change.
     pub(super) touched: Vec<u32>,
@@ -22,7 +22,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Makes room for tokens up to `tokens`.
+    /// Makes room for `tokens` tokens.
     pub(super) fn prepare(&mut self, tokens: usize) {
         if self.changes.len() < tokens {
             let more = tokens - self.changes.len();

@@ -19,9 +19,10 @@ pub(super) struct Shape {
     /// Number of cells of a piece that the token takes: its bytes, or its characters; 0 until it
     /// occurs in a piece.
     pub(super) length: u32,
-    /// True if the token takes other numbers of cells elsewhere, as `##` does of `#` and `##`.
+    /// True if the token takes different numbers of cells in different places, as `##` does of `#`
+    /// and `##`.
     pub(super) varies: bool,
-    /// Number of its words: runs of bytes without ASCII whitespace.
+    /// Number of words in the token: runs of bytes without ASCII whitespace.
     words: u32,
     begins_in_word: bool,
     ends_in_word: bool,
@@ -63,7 +64,7 @@ impl Symbols {
         self.intern_of(bytes, bytes.len() as u32)
     }
 
-    /// [`Self::intern`] for a token of `length` cells.
+    /// Like [`Self::intern`], for a token of `length` cells.
     pub(super) fn intern_of(&mut self, bytes: &[u8], length: u32) -> Result<(u32, bool)> {
         if let Some(&number) = self.numbers.get(bytes) {
             let shape = &mut self.shapes[number as usize];
@@ -85,7 +86,7 @@ impl Symbols {
         Ok((number, true))
     }
 
-    /// [`Self::intern`] for a token merged from two tokens.
+    /// Like [`Self::intern`], for a token merged from two tokens.
     pub(super) fn intern_joined(&mut self, bytes: &[u8], of: [u32; 2]) -> Result<(u32, bool)> {
         let shapes = of.map(|token| self.shape(token));
         let interned = self.intern_of(bytes, shapes.iter().map(|shape| shape.length).sum())?;

@@ -15,8 +15,7 @@ use crate::ablation::Mechanism;
 use crate::error::Result;
 use crate::polling::poll;
 
-/// Size of a hashed set of the pairs of characters that some token contains; a collision only costs
-/// a boundary.
+/// Hash bits for the set of character pairs inside tokens; a collision only costs a boundary.
 const PAIR_BITS: u32 = 18;
 /// Number of bits of a three-byte character's code point.
 const CHAR_BITS: u32 = 16;
@@ -37,7 +36,7 @@ const OPEN_AFTER: u8 = 2;
 /// Returns the code point of `bytes` if they are one three-byte character.
 #[inline(always)]
 pub(crate) fn three_byte_char(bytes: &[u8]) -> Option<u32> {
-    // Four bytes are one load; the last character has three bytes.
+    // Four bytes take one load; at the end, only three bytes remain.
     let word = match *bytes {
         [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
         [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
@@ -69,8 +68,7 @@ struct Character {
     open: u8,
 }
 
-/// How the bytes on one side of a character boundary inside a token relate to a three-byte
-/// character.
+/// Bytes on one side of a character boundary inside a token, as part of a three-byte character.
 enum Side {
     Whole(u32),
     /// Too few bytes to decide: the lowest and the highest possible character.

@@ -5,9 +5,9 @@ use super::tokens::Tokens;
 use crate::error::Result;
 use crate::memory::{prefetch, reserve};
 
-/// Width of a copy: tokens of up to this many bytes are copied as if they had this many. Most are
-/// shorter, and a copy of constant size is one load and one store. The next token overwrites the
-/// excess.
+/// Width of a copy: tokens of up to this many bytes are copied as if they had this many. Most
+/// tokens are shorter, and a copy of constant size is one load and one store. The next token
+/// overwrites the excess.
 const WIDE: usize = 16;
 
 /// Number of tokens copied between two checks of the output's capacity.
@@ -45,7 +45,7 @@ impl Vocabulary {
 
 impl Tokens {
     /// Copies the tokens of a block of ranks to `bytes[end..]` and advances `end`; `bytes` grows to
-    /// at least the needed length. `ahead` are the ids from the block on. Returns the number of
+    /// at least the needed length. `ahead` has the ids from the block on. Returns the number of
     /// tokens copied: all before the first id that is not a token.
     fn copy_block(
         &self,

@@ -2,8 +2,8 @@
 //!
 //! Layout, all numbers little-endian: a magic number, two flags, then the sections, each a `u64`
 //! length in bytes, padding to 64 bytes, the contents, and padding to 64 bytes; the seeds of a hash
-//! table precede its sections. So that packages are small, starts of tokens are stored as lengths,
-//! and the slots of pairs are filled at the first merge. An image is written and read by the same
+//! table precede its sections. To keep packages small, starts of tokens are stored as lengths, and
+//! the slots of pairs are filled at the first merge. An image is written and read by the same
 //! version of this crate; it is not a file format.
 
 use bytemuck::Pod;
@@ -33,7 +33,7 @@ impl Vocabulary {
         image.words(&[MAGIC]);
         image.words(&[*ordered, pairs.every_byte].map(u64::from));
         image.section(&tokens.arena);
-        // Lengths, which pack better than starts.
+        // Lengths compress better than starts.
         image.section(&tokens.starts.windows(2).map(|at| at[1] - at[0]).collect::<Vec<_>>());
         image.section(&tokens.ids);
         image.perfect_hash(&tokens.short);
@@ -86,7 +86,7 @@ impl Vocabulary {
     }
 }
 
-/// Returns the start of each token of these lengths, and the end of the last.
+/// Returns the start of each token, given the lengths, and the end of the last token.
 fn starts(lengths: &[u32]) -> Result<Vec<u32>> {
     let mut starts = with_capacity(lengths.len() + 1)?;
     let mut end = 0_u32;

@@ -1,5 +1,4 @@
-//! Takes the splits of tokens from a list of merges: verifying splits is faster than searching for
-//! them.
+//! Takes the splits of tokens from a list of merges: verifying splits is faster than searching.
 //!
 //! Tokens are processed in the order of ranks. A listed pair is the split of its token if both
 //! parts rank before the token, are themselves reachable, and are complete side by side. Only
@@ -45,7 +44,7 @@ pub(super) fn listed_splits(
             }
         }
     }
-    // Every token with cuts must have a split now, and other tokens cannot have one.
+    // Every token with cuts must have a split now, and other tokens cannot have a split.
     let mut listed = cuts.iter().map(|&(rank, _)| rank).peekable();
     for rank in 0..tokens.len() as u32 {
         let mut is_listed = false;
@@ -115,7 +114,7 @@ mod tests {
 
     use crate::vocabulary::{RankList, Vocabulary};
 
-    /// Returns every cut of every token into two tokens, whatever their ranks.
+    /// Returns every cut of every token into two tokens of any rank.
     fn all_cuts(vocabulary: &Vocabulary) -> Vec<(u32, u32)> {
         let mut cuts = Vec::new();
         for rank in 0..vocabulary.len() as u32 {
@@ -136,7 +135,7 @@ mod tests {
         splits.map(|(rank, left)| (rank, vocabulary.token(left).len() as u32)).collect()
     }
 
-    /// Bytes, and words of few letters in any order, so that some are unreachable.
+    /// Generates bytes, and words of few letters in any order, some of them unreachable.
     fn tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let words = prop::collection::hash_set(prop::collection::vec(b'a'..=b'c', 2..7), 0..40);
         words.prop_map(|words| {

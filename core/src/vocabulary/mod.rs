@@ -93,9 +93,9 @@ impl Vocabulary {
     /// possible lengths in bytes of the first part of a token; a token may have several.
     ///
     /// Verifies the splits, which is faster than searching for them. `None` if
-    /// [`Vocabulary::from_ranks`] would build another vocabulary: if the split of a reachable token
-    /// is not listed, if a token with cuts is unreachable or ranks before its parts, or if two
-    /// tokens are equal.
+    /// [`Vocabulary::from_ranks`] would build a different vocabulary: if the split of a reachable
+    /// token is not listed, if a token with cuts is unreachable or ranks before its parts, or if
+    /// two tokens are equal.
     pub fn from_cuts(list: RankList, cuts: &[(u32, u32)]) -> Result<Option<Self>> {
         check(&list)?;
         let list = list.sorted_by_id()?;
@@ -148,7 +148,7 @@ impl Vocabulary {
         self.tokens.id(rank)
     }
 
-    /// Returns the rank of an id.
+    /// Returns the rank of the token with this id.
     #[inline]
     pub fn rank_of_id(&self, id: u32) -> Option<u32> {
         self.tokens.rank_of_id(id)
@@ -176,7 +176,7 @@ impl Vocabulary {
         self.tokens.is_reachable(rank)
     }
 
-    /// Returns true if every token except an empty one is reachable.
+    /// Returns true if every token except an empty token is reachable.
     pub fn all_reachable(&self) -> bool {
         self.all_reachable
     }
@@ -187,7 +187,7 @@ impl Vocabulary {
         self.ordered
     }
 
-    /// Replaces parts by ids; fails for a byte that is not a token.
+    /// Replaces parts with ids; fails for a byte that is not a token.
     #[inline(always)]
     pub(crate) fn turn_into_ids(&self, parts: &mut [u32]) -> Result<()> {
         let parts_are_ids = self.tokens.ids_are_ranks() && self.pairs.every_byte;

@@ -91,7 +91,7 @@ impl ByBytes {
         Ok(Self { ranks, shared })
     }
 
-    /// Returns, by rank, the longest other token that is a prefix of the token, or [`NONE`].
+    /// Returns, for each rank, the longest other token that is a prefix of the token, or [`NONE`].
     /// `length` returns the length of a token in bytes.
     pub(super) fn prefixes(&self, length: impl Fn(u32) -> usize) -> Vec<u32> {
         let mut prefixes = vec![NONE; self.ranks.len()];
@@ -121,8 +121,8 @@ fn chunk(rest: &[u8]) -> u128 {
     u128::from(bytes) << 64 | (length as u128) << 32
 }
 
-/// Returns the length in bytes of the common prefix of all, in chunks, up to a limit: a group that
-/// shares more is examined again.
+/// Returns the length in bytes of the common prefix of all strings, in chunks, up to a limit: a
+/// group that shares more is examined again.
 fn shared_by_all<'a>(first: &[u8], rests: impl Iterator<Item = &'a [u8]>) -> usize {
     const FAR: usize = 32 * CHUNK;
     let mut shared = first.len().min(FAR);
@@ -147,8 +147,8 @@ fn common_prefix(first: &[u8], second: &[u8]) -> usize {
 mod tests {
     use super::ByBytes;
 
-    /// Groups that share less and more than is skipped at once, with and without tokens that end
-    /// early.
+    /// Sorts groups that share fewer and more bytes than are skipped at once, with and without
+    /// tokens that end early.
     #[test]
     fn tokens_that_share_many_bytes_are_sorted() {
         let lengths = [0, 7, 8, 9, 63, 255, 256, 257, 600];

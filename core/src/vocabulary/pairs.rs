@@ -4,9 +4,9 @@
 //!
 //! Merging is defined on bytes: two parts merge if their concatenation is a token. Yet each token
 //! needs only one pair. When two neighbors form a token, every merge between its first and last
-//! byte has happened inside it, in the order in which its bytes alone would merge, so the two are
-//! always the same. A token whose bytes alone do not merge into it is never the result of a merge:
-//! it is *unreachable*.
+//! byte has happened inside it, in the order in which its bytes alone would merge, so the two parts
+//! are always the same. A token whose bytes alone do not merge into it is never the result of a
+//! merge: it is *unreachable*.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -89,7 +89,7 @@ fn rank_in(word: u64, pair: u64) -> u32 {
     if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
 }
 
-/// Look-up of a pair in steps.
+/// State of a stepwise look-up of a pair.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairProbe {
     pair: u64,
@@ -167,7 +167,7 @@ impl Pairs {
     }
 
     /// Starts a look-up of the merge of two parts, the first of three steps. Each step prefetches
-    /// the memory that the next one reads, so that the look-ups of a batch overlap.
+    /// the memory that the next step reads, so that the look-ups of a batch overlap.
     #[inline(always)]
     pub(crate) fn prefetch(&self, probe: &mut PairProbe) {
         probe.hash_or_slot = hash_pair(probe.pair, self.by_pair.seeds);
@@ -211,7 +211,7 @@ impl Pairs {
     }
 
     /// Returns true if every token ranks after the parts it is merged from. Single bytes exist from
-    /// the start, whatever their rank.
+    /// the start, regardless of rank.
     pub(super) fn is_ordered(&self, tokens: &Tokens) -> bool {
         let before = |part: u32, rank: u32| {
             part as usize >= tokens.len() || tokens.bytes(part).len() == 1 || part < rank
@@ -287,7 +287,7 @@ fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
     characters
 }
 
-/// Lowest rank by one byte or two.
+/// Lowest rank for each string of one or two bytes.
 struct Lowest(Vec<u32>);
 
 impl Lowest {

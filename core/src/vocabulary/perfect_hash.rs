@@ -17,7 +17,8 @@ use crate::hash::{FIXED_SEEDS, fold};
 use crate::memory::{prefetch, with_capacity};
 use crate::polling::poll;
 
-/// Slots for words that the owner computes, found by a hash of the key with [`PerfectHash::seeds`].
+/// Slots for words that the caller computes, found by a hash of the key with
+/// [`PerfectHash::seeds`].
 #[derive(Debug, Clone)]
 pub(crate) struct PerfectHash {
     pub(super) seeds: [u64; 2],
@@ -31,7 +32,7 @@ pub(crate) struct PerfectHash {
 /// Minimum number of slots: in smaller tables (with 7 keys in 8 slots, say), all seeds may fail by
 /// chance.
 const FEWEST_SLOTS: usize = 256;
-/// Word of an empty slot; owners never compute this word.
+/// Word of an empty slot; callers never compute this word.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
 #[inline(always)]
@@ -39,7 +40,7 @@ fn bucket_of(hash: u64, buckets: usize) -> usize {
     (hash >> 40) as usize & (buckets - 1)
 }
 
-/// Displacements are spread over the whole table, so that it fills evenly.
+/// Spreads displacements over the whole table, so that it fills evenly.
 #[inline(always)]
 fn slot_of(hash: u64, displacement: u32, slots: usize) -> usize {
     (hash as u32 ^ displacement.wrapping_mul(0x9e37_79b1)) as usize & (slots - 1)
@@ -56,8 +57,8 @@ fn marks(hash: u64) -> u32 {
 const DISPLACEMENT_BITS: u32 = 8;
 const DISPLACEMENT_MASK: u32 = (1 << DISPLACEMENT_BITS) - 1;
 
-/// Maximum number of keys in a bucket; above it, the hashes fail at once. Hashes of keys that
-/// nobody chose give buckets of three keys on average.
+/// Maximum number of keys in a bucket; above it, the hashes fail at once. Unless keys are chosen to
+/// collide, buckets have three keys on average.
 const LARGEST_BUCKET: usize = 64;
 /// Number of fixed seeds that are tried first; later seeds are random, so that nobody can choose
 /// keys against them.
@@ -158,7 +159,7 @@ fn table_size(keys: usize) -> usize {
     (keys * 5 / 4).next_power_of_two().max(FEWEST_SLOTS)
 }
 
-/// Finds the displacement of each bucket; `None` if there are none for these hashes.
+/// Finds the displacement of each bucket; `None` if these hashes have none.
 fn displace(hashes: &[u64]) -> Option<Vec<u32>> {
     let table = table_size(hashes.len());
     let mut buckets: Vec<u32> = vec![0; (hashes.len() / 3).next_power_of_two()];
@@ -212,7 +213,7 @@ fn free_displacement(
 
 /// Hashes of keys, grouped by bucket.
 struct Groups {
-    /// Start of the hashes of each bucket, and the end of the last.
+    /// Start of the hashes of each bucket, and the end of the last bucket.
     starts: Vec<u32>,
     hashes: Vec<u64>,
     /// Buckets in descending order of size.
@@ -294,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Keys with the same hash under every fixed seed.
+    /// Random seeds separate keys that have the same hash under every fixed seed.
     #[test]
     fn chosen_keys_are_told_apart_by_seeds_drawn_at_random() {
         let mut known = vec![FIXED_SEEDS];

@@ -15,7 +15,7 @@ pub struct RankList {
 }
 
 impl RankList {
-    /// Creates an empty list with room for this many tokens of this many bytes in total.
+    /// Creates an empty list with room for `tokens` tokens of `bytes` bytes in total.
     pub fn with_capacity(tokens: usize, bytes: usize) -> RankList {
         Self {
             bytes: Vec::with_capacity(bytes),
@@ -97,7 +97,7 @@ impl RankList {
 
     /// Sorts the tokens by id.
     ///
-    /// Refuses two tokens with one id, and more than [`MAX_TOKENS`] tokens.
+    /// Refuses two tokens that share an id, and more than [`MAX_TOKENS`] tokens.
     pub fn sorted_by_id(self) -> Result<Self> {
         if self.len() > MAX_TOKENS {
             return Err(Error::Vocabulary(format!(

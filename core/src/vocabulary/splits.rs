@@ -4,9 +4,9 @@
 //! prefixes that are tokens are tried as the first part, longest first. The rest must also be a
 //! token, both must rank before the token, and merging must leave the two side by side
 //! (`complete_side_by_side`). Then merging, which takes the lowest rank first, reaches the two
-//! regardless of later ranks.
+//! parts regardless of later ranks.
 //!
-//! A token without such a pair is unreachable, unless a token that ranks after it takes part in
+//! A token without such a pair is unreachable, unless a token that ranks after it is used in
 //! merging it. Then merging is not ordered, and every token is merged to see the result.
 
 use std::hash::{BuildHasher, RandomState};
@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
         self.pairs.insert(pack(split[0], split[1]), rank);
     }
 
-    /// Finds the splits of tokens of one length; all shorter tokens have theirs.
+    /// Finds the splits of tokens of one length, given the splits of all shorter tokens.
     fn split_block(&mut self, block: &[u32], prefixes: &[u32]) -> Result<()> {
         for &rank in block {
             self.tokens.prefetch_start(prefixes[rank as usize]);
@@ -239,8 +239,8 @@ impl<'a> Search<'a> {
         is_known(left) && is_known(right) && complete_side_by_side(self, left, right)
     }
 
-    /// Finds the split of a token; all shorter tokens have theirs, and this prefix is the longest
-    /// that is not ruled out.
+    /// Finds the split of a token, given all shorter tokens' splits and the longest possible
+    /// prefix.
     fn split_by_prefix(
         &mut self,
         rank: u32,
@@ -269,8 +269,7 @@ impl<'a> Search<'a> {
         Ok(split.filter(|split| split.iter().all(|&part| is_before(part))))
     }
 
-    /// Returns true if a token may have a split: if two reachable parts form it, whatever their
-    /// ranks.
+    /// Returns true if a token may have a split: if two reachable parts of any rank form it.
     ///
     /// If merging is not ordered, the shortest token whose split differs from the result of
     /// [`Search::split_by_prefix`] has such parts, which are shorter than the token.
@@ -305,7 +304,7 @@ impl<'a> Search<'a> {
         length == 1 || self.splits[part as usize][0] != NONE
     }
 
-    /// Finds the split of a token by merging; all its possible parts have theirs.
+    /// Finds the split of a token by merging, given the splits of all its possible parts.
     pub(super) fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
         let mut merger = std::mem::take(&mut self.merger);
         let bytes = self.tokens.bytes(rank).iter();
@@ -451,7 +450,7 @@ impl PairMap {
     }
 }
 
-/// Returns the part of each byte: its token, or a number for a byte without one.
+/// Returns the part of each byte: its token, or a number for a byte without a token.
 pub(super) fn byte_parts(tokens: &Tokens) -> Vec<u32> {
     (0..=255u8).map(|byte| tokens.find(&[byte]).unwrap_or(missing(tokens.len(), byte))).collect()
 }
@@ -463,7 +462,7 @@ mod tests {
     use super::super::rank_list::RankList;
     use super::*;
 
-    /// Bytes, and words of few letters in any order, which may rank before their parts.
+    /// Generates bytes, and words of few letters in any order, which may rank before their parts.
     fn tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let words = prop::collection::hash_set(prop::collection::vec(b'a'..=b'c', 2..9), 0..60);
         words.prop_map(|words| (b'a'..=b'c').map(|byte| vec![byte]).chain(words).collect())

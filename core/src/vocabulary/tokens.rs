@@ -8,13 +8,13 @@ use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
 use crate::memory::prefetch;
 
-/// Maximum length in bytes of tokens and pieces that are looked up by a 16-byte key; longer ones
-/// are looked up by hash.
+/// Maximum length in bytes of tokens and pieces that are looked up by a 16-byte key; longer tokens
+/// and pieces are looked up by hash.
 pub(crate) const SHORT: usize = 15;
 /// Used as a mask of lengths.
 const _: () = assert!((SHORT + 1).is_power_of_two());
 
-/// Bytes, with their number in the last byte: different short byte strings have different keys. In
+/// Bytes, with their length as the last byte: different short byte strings have different keys. In
 /// the keys of longer pieces the last byte is [`RUN`] or [`OTHER`], and the rest of its word is the
 /// length.
 pub(crate) type Key = [u64; 2];
@@ -29,7 +29,7 @@ pub(crate) fn key_of_run(what: u64, length: usize) -> Key {
     [what, RUN << 56 | length as u64]
 }
 
-/// Returns the key of a longer piece that its key does not identify.
+/// Returns the key of any other longer piece: only its length.
 pub(crate) fn key_of_other(length: usize) -> Key {
     [0, OTHER << 56 | length as u64]
 }
@@ -58,7 +58,7 @@ static MASKS: [Key; SHORT + 1] = {
     masks
 };
 
-/// Returns the key of `bytes[start..end]`, at most [`SHORT`] bytes; meaningless for more.
+/// Returns the key of `bytes[start..end]`, at most [`SHORT`] bytes; meaningless for longer ranges.
 #[inline(always)]
 pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
     const KEY_BYTES: usize = size_of::<Key>();
@@ -75,8 +75,9 @@ pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
     [block[0] & mask[0], block[1] & mask[1] | (length as u64) << 56]
 }
 
-/// Returns 16 bytes of the text from `start`, near its end, with zeros after it. Overlapping reads of
-/// constant size: a copy of few bytes that is read as words at once waits for the copy.
+/// Returns 16 bytes of the text from `start`, near its end, padded with zeros. Uses overlapping
+/// reads of constant size, because reading words right after a copy of few bytes would wait for the
+/// copy.
 #[inline(never)]
 fn tail_block(text: &[u8], start: usize) -> Key {
     let wide = |bytes: &[u8; 8]| u128::from(u64::from_le_bytes(*bytes));
@@ -109,7 +110,7 @@ fn marks(length: usize, hash: u64) -> u64 {
     (length as u64) << LENGTH_SHIFT | hash >> 31 << TAG_SHIFT
 }
 
-/// Look-up of a token of up to [`SHORT`] bytes in steps.
+/// State of a stepwise look-up of a token of up to [`SHORT`] bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenProbe {
     key: Key,
@@ -156,13 +157,13 @@ impl Tokens {
         Ok((tokens, order))
     }
 
-    /// Lays out tokens without sorting them by their bytes. `None` if two are equal.
+    /// Lays out tokens without sorting them by their bytes. `None` if two tokens are equal.
     pub(super) fn build_unsorted(list: RankList) -> Result<Option<Self>> {
         let starts = starts(&list)?;
         Self::index(list, starts)
     }
 
-    /// `None` if no seeds are found, as with two equal tokens.
+    /// Builds the hash tables; `None` if no seeds are found, as with two equal tokens.
     fn index(list: RankList, starts: Vec<u32>) -> Result<Option<Self>> {
         let RankList { bytes: arena, ends, ids } = list;
         let are_ranks = ids.iter().zip(0..).all(|(&id, rank)| id == rank);
@@ -198,7 +199,7 @@ impl Tokens {
         self.unreachable[rank as usize / 64] >> (rank % 64) & 1 == 0
     }
 
-    /// Returns true if merging can reach every token except an empty one.
+    /// Returns true if merging can reach every token except an empty token.
     pub(super) fn all_reachable(&self) -> bool {
         let count: u32 = self.unreachable.iter().map(|word| word.count_ones()).sum();
         count == u32::from(self.find(&[]).is_some())
@@ -286,7 +287,7 @@ impl Tokens {
     }
 
     /// Starts a look-up of the token with this key, the first of four steps. Each step prefetches
-    /// the memory that the next one reads, so that the look-ups of a batch overlap.
+    /// the memory that the next step reads, so that the look-ups of a batch overlap.
     #[inline(always)]
     pub(crate) fn prefetch(&self, probe: &mut TokenProbe) {
         probe.hash = hash16(probe.key, self.short.seeds);
@@ -318,7 +319,7 @@ impl Tokens {
         self.confirmed(probe.slot_or_word, probe.key)
     }
 
-    /// Returns the rank of the token with these bytes, more than [`SHORT`].
+    /// Returns the rank of the token with these bytes, of which there are more than [`SHORT`].
     pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
         let hash = hash_bytes(bytes, self.long.seeds);
         let word = self.long.word(hash);
@@ -374,7 +375,7 @@ mod tests {
         }
     }
 
-    /// Otherwise the start of a token could be mistaken for the token.
+    /// A word is a candidate only for keys of its length; otherwise a token's start would match.
     #[test]
     fn words_are_candidates_for_keys_of_their_length() {
         let bytes = [b'a'; SHORT];

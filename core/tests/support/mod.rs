@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// Environment variable that a failed run names.
+/// Environment variable for the seed that a failed run prints.
 const VARIABLE: &str = "BPE_ENGINE_TEST_SEED";
 
 /// Returns a configuration with a new seed, which is printed: the output of a test is shown when it

@@ -51,7 +51,7 @@ impl Decoder {
         byte_of(piece).filter(is_name).map_or(PieceText::Text(piece), PieceText::Byte)
     }
 
-    /// Returns the bytes of a piece that follows others, and whether it stands for one byte.
+    /// Returns the bytes of a piece after other pieces, and whether the piece represents one byte.
     pub(crate) fn bytes_after_others(&self, piece: &str) -> (Vec<u8>, bool) {
         let mut text = String::new();
         match self.part(piece) {
@@ -90,7 +90,7 @@ impl Decoder {
     }
 }
 
-/// Appends a piece with spaces for marks.
+/// Appends a piece, with spaces in place of its marks.
 fn push_spaced(text: &mut String, piece: &str) {
     for (index, part) in piece.split(MARK).enumerate() {
         if index > 0 {
@@ -100,7 +100,7 @@ fn push_spaced(text: &mut String, piece: &str) {
     }
 }
 
-/// Appends the text of bytes, with U+FFFD for each byte outside characters.
+/// Appends bytes as text, with U+FFFD for each byte outside characters.
 fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

@@ -1,4 +1,4 @@
-//! SentencePiece's files: protocol buffer, normalizer and decoder.
+//! SentencePiece model files: protocol buffer, normalizer and decoder.
 
 mod decoder;
 mod normalizer;

@@ -32,19 +32,19 @@ pub(crate) struct Normalizer {
     escape_whitespaces: bool,
     /// Whether an ASCII character stays unchanged before another ASCII character.
     is_kept: [bool; 128],
-    /// Other characters that no neighbor changes.
+    /// Further characters that stay unchanged next to any neighbor.
     kept: Box<Bits>,
     /// Cuts texts into words; created on first use.
     words: OnceBox<Option<Words>>,
 }
 
-/// A normalized text, and for each byte its start in the original.
+/// A normalized text, and the original position of each byte.
 #[derive(Default)]
 struct Written {
     text: String,
     places: Option<Vec<usize>>,
     limit: usize,
-    /// Replacement of spaces.
+    /// Text that replaces a space.
     mark: &'static str,
 }
 
@@ -69,7 +69,7 @@ impl Written {
         Error::unsupported("normalizer", what)
     }
 
-    /// Removes a mark at the end. Returns the position in the original of the removed mark.
+    /// Removes a mark at the end, and returns its position in the original.
     fn pop(&mut self, mark: &str) -> Option<usize> {
         let length = self.text.strip_suffix(mark)?.len();
         self.text.truncate(length);
@@ -132,7 +132,7 @@ impl Normalizer {
         is_plain.then_some(self.add_dummy_prefix)
     }
 
-    /// `Normalizer::boundary`.
+    /// See `Normalizer::boundary`.
     pub(crate) fn boundary(&self, before: char, after: char) -> Option<(char, char)> {
         let marked = |character| if character == ' ' { MARK } else { character };
         self.marks_spaces().map(|_| (marked(before), marked(after)))
@@ -218,7 +218,8 @@ impl Normalizer {
         })
     }
 
-    /// Returns the words that are normalized one by one; `None` if texts must be normalized whole.
+    /// Returns the rules for words to normalize separately; `None` if texts must be normalized
+    /// whole.
     pub(crate) fn words(&self) -> Result<Option<&Words>> {
         if !self.escape_whitespaces || self.treat_whitespace_as_suffix && self.add_dummy_prefix {
             return Ok(None);

@@ -39,7 +39,7 @@ impl UserDefined {
         self.longest_of(text, |_, _| true)
     }
 
-    /// [`UserDefined::longest`] among the pieces that `is_kept` accepts, by id and length.
+    /// Like [`UserDefined::longest`], among the pieces that `is_kept` accepts, by id and length.
     pub(crate) fn longest_of(
         &self,
         text: &str,

@@ -23,7 +23,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Returns the words that a normalizer permits; `None` if it must see whole texts.
+    /// Returns the rules for a normalizer; `None` if the normalizer must see whole texts.
     pub(super) fn new(
         charsmap: Option<&Charsmap>,
         user_defined: &UserDefined,
@@ -83,8 +83,8 @@ impl Words {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Drops whitespace before whitespace at the starts of words, if a run of whitespace becomes
-    /// one mark.
+    /// Drops all but the last whitespace character at the start of each word, if a run of
+    /// whitespace becomes one mark.
     pub(crate) fn leave_out_spaces(&self, text: &[u8], words: &mut [Piece]) {
         let is_space = |at: usize| text[at] <= b' ' && self.is_space(text[at].into());
         for Piece { start, end } in words {

@@ -31,7 +31,7 @@ fn load(bytes: &[u8; WINDOW]) -> Bytes {
 /// and three rounds of pairwise sums join eight bytes.
 #[inline(always)]
 fn gather(masks: Bytes) -> u64 {
-    // SAFETY: every aarch64 has NEON.
+    // SAFETY: every aarch64 processor has NEON.
     unsafe {
         let bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
         let [a, b, c, d] = masks.map(|mask| vandq_u8(mask, bits));
@@ -43,14 +43,14 @@ fn gather(masks: Bytes) -> u64 {
 /// Returns the bytes from `first` to `last`.
 #[inline(always)]
 fn range(bytes: Bytes, first: u8, last: u8) -> u64 {
-    // SAFETY: every aarch64 has NEON.
+    // SAFETY: every aarch64 processor has NEON.
     unsafe {
         let (first, most) = (vdupq_n_u8(first), vdupq_n_u8(last - first));
         gather(bytes.map(|bytes| vcleq_u8(vsubq_u8(bytes, first), most)))
     }
 }
 
-/// Returns the classes of ASCII bytes, and 0 for others.
+/// Returns the classes of ASCII bytes, and 0 for other bytes.
 #[inline(always)]
 fn ascii_classes(bytes: Bytes) -> Bytes {
     let (halves, _) = ASCII.as_chunks::<WINDOW>();
@@ -59,7 +59,7 @@ fn ascii_classes(bytes: Bytes) -> Bytes {
         uint8x16x4_t(a, b, c, d)
     });
     // A look-up beyond the table gives 0, or keeps the value of the other half.
-    // SAFETY: every aarch64 has NEON.
+    // SAFETY: every aarch64 processor has NEON.
     unsafe {
         let other_half = vdupq_n_u8(0x40);
         bytes.map(|bytes| vqtbx4q_u8(vqtbl4q_u8(low, bytes), high, veorq_u8(bytes, other_half)))
@@ -113,14 +113,14 @@ impl Classifier for Neon {
         let bytes = window.bytes;
         window.classes = ascii_classes(bytes);
         let [a, b, c, d] = bytes;
-        // SAFETY: every aarch64 has NEON.
+        // SAFETY: every aarch64 processor has NEON.
         if unsafe { vmaxvq_u8(vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d))) } < 0x80 {
             return window;
         }
         let (classes, valid) = multibyte_classes(text, at, range(bytes, 0xC0, 0xFF));
         let wide = load(&classes);
         for (index, class) in window.classes.iter_mut().enumerate() {
-            // SAFETY: every aarch64 has NEON.
+            // SAFETY: every aarch64 processor has NEON.
             unsafe {
                 let is_wide = vcgeq_u8(bytes[index], vdupq_n_u8(0x80));
                 *class = vbslq_u8(is_wide, wide[index], *class);
@@ -135,14 +135,14 @@ impl Classifier for Neon {
 impl Window for NeonWindow {
     #[inline(always)]
     fn any(&self, classes: u8) -> u64 {
-        // SAFETY: every aarch64 has NEON.
+        // SAFETY: every aarch64 processor has NEON.
         let has = |class| unsafe { vtstq_u8(class, vdupq_n_u8(classes)) };
         gather(self.classes.map(has))
     }
 
     #[inline(always)]
     fn equal(&self, byte: u8) -> u64 {
-        // SAFETY: every aarch64 has NEON.
+        // SAFETY: every aarch64 processor has NEON.
         let is_equal = |bytes| unsafe { vceqq_u8(bytes, vdupq_n_u8(byte)) };
         gather(self.bytes.map(is_equal))
     }

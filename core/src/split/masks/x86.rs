@@ -276,8 +276,8 @@ impl Window for Avx512Window {
 }
 
 /// For each first byte of three-byte characters, indexed by its low six bits: the longest range of
-/// second bytes, `first..=last`, below which all characters have the same class, and that class.
-/// Most Han characters and all Hangul syllables are in such ranges.
+/// second bytes, `first..=last`, for which all characters have the same class, and that class. Most
+/// Han characters and all Hangul syllables are in such ranges.
 struct Uniform {
     first: [u8; 64],
     last: [u8; 64],
@@ -311,7 +311,7 @@ const fn uniform() -> Uniform {
     table
 }
 
-/// Returns the class of all characters of a row if they have one class.
+/// Returns the class that all characters of a row share, if any.
 const fn class_of_row(index: usize) -> Option<u8> {
     let row = row(index);
     let mut at = 1;
@@ -326,11 +326,11 @@ const fn class_of_row(index: usize) -> Option<u8> {
 
 static UNIFORM: Uniform = uniform();
 
-/// Rows of characters that occur among single bytes: U+0080 to U+00BF, U+00C0 to U+00FF, and U+2000
-/// to U+203F with quotation marks and dashes.
+/// Rows of characters that often occur in ASCII text: U+0080 to U+00BF, U+00C0 to U+00FF, and
+/// U+2000 to U+203F with quotation marks and dashes.
 static COMMON: [[u8; 64]; 3] = [*row(0x80 / 64), *row(0xC0 / 64), *row(0x2000 / 64)];
 
-/// Returns the classes of the 64 characters from `64 * index`.
+/// Returns the classes of the 64 characters from code point `64 * index` on.
 const fn row(index: usize) -> &'static [u8; 64] {
     &ROWS[ROW_OF[index] as usize]
 }
@@ -346,8 +346,8 @@ static POSITIONS: [u8; 64] = {
     positions
 };
 
-/// For the first four pieces, alternately start and end: the indices of their ends among all ends.
-/// A start is the previous end, except for the first piece.
+/// Alternately the start and the end of each of the first four pieces, as indices into all ends. A
+/// start is the previous end, except for the first piece.
 static PAIRS: [u8; 64] = {
     let mut pairs = [0xFF; 64];
     let mut at = 1;
@@ -417,8 +417,7 @@ fn multibyte(
     classes = _mm512_mask_permutexvar_epi8(classes, (done & !latin) << 2, moved(-2), class);
     let mut rest = leads & !done;
 
-    // Aligned with each byte, the last byte of its character, whose low bits are the index in the
-    // row.
+    // For each byte, the last byte of its character, whose low bits are the index in the row.
     let four = lead4 & valid;
     let mut last = bytes;
     last = _mm512_mask_mov_epi8(last, leads & !lead3 | three << 1 | four << 2, second);

@@ -92,7 +92,7 @@ const CASES: &str = "don't|'ſx|he'lL've's|O'RE'D| 's|''t|的AB的C|的ABc|aéB�
     \u{16FF0}a|.ab\u{301}é.é| .ab!!ab|ア・イか\u{3099}\u{3097}x\u{3097}ア|\u{0}\u{0}a\u{0}\u{0}|\
     a\u{200D}\u{200D}的|  \n  的  1|—a…的。b|龥龦々한";
 
-/// Hard cases at each offset of a window, with and without more text after them.
+/// Cuts hard cases at each offset of a window, with and without more text after them.
 #[test]
 fn blocks_cut_at_every_offset_as_the_scanner() {
     let tiers = Tier::all();
@@ -136,7 +136,7 @@ fn check_random_texts(seed: u64, count: usize) {
     }
 }
 
-/// Text-like input: words, numbers and punctuation of several scripts.
+/// Returns text-like input: words, numbers and punctuation of several scripts.
 fn random_words(random: &mut Random, count: usize) -> String {
     const WORDS: &str = "the| of| House| don't|I'll| WE'VE|camelCase|HTTPServer| 1234567|42|, |.|\n\n|\n    |\
     ;\n//| /*|();|\r\n|\t\t|的时候|。|使用API的|Привет| мир|ёлка|Ελλάδα| कुत्ता|हिन्दी|العربية| ٣٤٥|\

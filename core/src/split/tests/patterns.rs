@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::split::pattern::Pattern;
 use crate::split::{BATCH, Piece, Splitter};
 
-/// Patterns that the automata take, with texts short enough for backtracking.
+/// Automata find the same pieces as backtracking, in texts short enough for backtracking.
 #[test]
 fn linear_patterns_match_as_by_backtracking() {
     let own = [

@@ -7,7 +7,7 @@ use crate::polling::poll;
 
 use super::words::{END, Words};
 
-/// Distance of positions whose first match is known; the others are counted from there.
+/// Distance between positions whose first match is stored; other matches are counted from there.
 const STEP: usize = 64;
 
 /// Number of characters of words that one thread takes at a time.
@@ -38,7 +38,7 @@ pub(super) struct Word<'a> {
 }
 
 impl Matches {
-    /// Creates matches of pieces, given by the positions and the length of each.
+    /// Creates the matches of pieces, each given by its positions and its length.
     pub(super) fn new(size: usize, places: &[(&[u32], u32)]) -> Result<Self> {
         let mut counts = vec![0u8; size];
         for (places, _) in places {
@@ -79,7 +79,7 @@ impl Matches {
         }
     }
 
-    /// Keeps only pieces with a new number.
+    /// Renumbers the pieces, and drops pieces without a new number.
     pub(super) fn renumber(&mut self, numbers: &[Option<u32>]) -> Result<()> {
         let (mut read, mut written) = (0, 0);
         for count in &mut self.counts {
@@ -101,14 +101,14 @@ impl Matches {
         Ok(())
     }
 
-    /// Returns the start of the pieces of a position.
+    /// Returns the start of the pieces at a position.
     fn first(&self, at: usize) -> usize {
         let before = &self.counts[at / STEP * STEP..at];
         let more: usize = before.iter().map(|&count| usize::from(count)).sum();
         self.starts[at / STEP] as usize + more
     }
 
-    /// Returns the matches of a range, which may extend beyond it.
+    /// Returns the matches that begin in a range of positions.
     pub(super) fn stretch(&self, places: Range<usize>) -> Word<'_> {
         let first = self.first(places.start);
         let counts = &self.counts[places];

@@ -5,7 +5,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | `words` | distinct words as one text of numbers |
-//! | `seeds` | the pieces to begin with |
+//! | `seeds` | the initial pieces |
 //! | `matches` | the pieces that match at each place, found once |
 //! | `paths` | sums and best paths over the pieces of a word |
 //!
@@ -27,14 +27,14 @@ use matches::{Matches, Word};
 use paths::{Model, Walk};
 use words::Words;
 
-/// Options of training, as in Hugging Face's trainer.
+/// Training options, as in Hugging Face's trainer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Number of tokens, including special tokens.
     pub vocab_size: usize,
     /// Number of special tokens, which are not pieces.
     pub special_tokens: usize,
-    /// Texts that do not become pieces, since they are other tokens.
+    /// Texts that do not become pieces, because they are other tokens.
     pub excluded: Vec<String>,
     /// Share of all occurrences of characters that pieces are made of; all by default.
     pub character_coverage: Option<f64>,
@@ -175,7 +175,7 @@ struct Trainer<'a> {
     pieces: Vec<Place>,
     scores: Vec<f64>,
     matches: Matches,
-    /// Units per 1 in which sums are counted: a power of two.
+    /// Number of units per 1 in which sums are counted: a power of two.
     unit: f64,
 }
 
@@ -230,7 +230,7 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Sets scores by the expected counts of pieces, and drops pieces with hardly any.
+    /// Computes scores from the expected counts of pieces, and drops pieces with hardly any count.
     fn maximize(&mut self) -> Result<()> {
         let (model, longest) = (self.model(), self.options.max_piece_length);
         let expected = self.sums(|walk, word, sums| {
@@ -248,7 +248,7 @@ impl<'a> Trainer<'a> {
         self.keep(scored)
     }
 
-    /// Keeps pieces with new scores, in this order.
+    /// Keeps only the pieces in `kept`, with new scores and in this order.
     fn keep(&mut self, kept: Vec<(u32, f64)>) -> Result<()> {
         let mut numbers = vec![None; self.pieces.len()];
         for (new, &(piece, _)) in (0..).zip(&kept) {
@@ -260,7 +260,7 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Drops the pieces that cost the least likelihood, down to a share of them or `wanted`.
+    /// Drops the pieces whose loss costs the least likelihood, down to a share of them or `wanted`.
     fn prune(&mut self, wanted: usize) -> Result<()> {
         let model = self.model();
         let unknown = self.pieces.len();

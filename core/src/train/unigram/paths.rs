@@ -5,7 +5,7 @@ use super::matches::Word;
 /// The data of a piece that paths need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weighted {
-    /// Logarithm of its probability.
+    /// Logarithm of the probability.
     pub(super) score: f64,
     pub(super) probability: f64,
     /// Length of the piece in characters.
@@ -77,7 +77,7 @@ impl Edges<'_> {
 /// Buffers of a walk over words.
 #[derive(Default)]
 pub(super) struct Walk {
-    /// By position: the sum of all paths to it, and the number of [`TINY`] factors removed.
+    /// Sum of all paths to each position, and the number of [`TINY`] factors removed.
     before: Vec<(f64, i32)>,
     after: Vec<f64>,
     best: Vec<(f64, u32, u32)>,
@@ -146,7 +146,7 @@ impl Walk {
         }
     }
 
-    /// Returns the best path, from its end. On ties, the longest last piece counts; with
+    /// Returns the best path, last piece first. On ties, the longest last piece wins; with
     /// `prefers_short`, the shortest. `is_barred` excludes one piece.
     pub(super) fn best(
         &mut self,

@@ -29,7 +29,7 @@ impl Substring {
 
 /// Initial pieces, and the positions where they match.
 pub(super) struct Seeds {
-    /// Count of a character, or the total characters of all occurrences of a substring.
+    /// Count of a character, or total number of characters in all occurrences of a substring.
     pub(super) scores: Vec<f64>,
     pub(super) pieces: Vec<Place>,
     pub(super) matches: Matches,
@@ -108,7 +108,7 @@ struct Sorter<'a> {
 type Keyed = (u64, u32);
 
 impl Sorter<'_> {
-    /// Sorts suffixes with one first character, and finds the substrings that begin there.
+    /// Sorts suffixes with the same first character, and finds the substrings that begin there.
     fn sort(&mut self, start: usize, end: usize) -> Result<()> {
         poll((end - start) * 16)?;
         if end - start < 2 {
@@ -167,7 +167,7 @@ impl Sorter<'_> {
         most as u32
     }
 
-    /// Finds the substrings in sorted suffixes that different characters follow.
+    /// Finds the substrings in sorted suffixes that are followed by different characters.
     fn find(&mut self, start: usize, end: usize) {
         let mut open: Vec<(u32, u32)> = Vec::new();
         for next in start + 1..=end {

@@ -8,10 +8,10 @@ use crate::polling::poll;
 use super::super::characters::{covered, text};
 use super::super::piece_table::PieceTable;
 
-/// The number after each word; no character has it.
+/// The number after each word; no character has this number.
 pub(super) const END: u32 = 0;
 
-/// Concatenated bytes of all words.
+/// All words, concatenated as character numbers.
 pub(super) struct Words {
     /// Numbers of characters, with [`END`] after each word.
     pub(super) text: Vec<u32>,
@@ -97,8 +97,7 @@ impl Words {
         if self.is_border(code) { END } else { code }
     }
 
-    /// Packs the numbers from a position to the end of the word into one number with the same
-    /// order.
+    /// Packs the numbers from a position to the end of the word into one order-preserving number.
     #[inline(always)]
     pub(super) fn key(&self, mut at: usize, most: usize) -> u64 {
         let mut key = 0;
@@ -129,7 +128,7 @@ impl Words {
         counts.filter(|&(_, code)| !self.is_border(code)).collect()
     }
 
-    /// Returns the number of characters that occur.
+    /// Returns the total count of all characters.
     pub(super) fn total(&self) -> u64 {
         let counts = self.character_counts().into_iter().map(|(count, _)| count);
         counts.fold(0, u64::saturating_add)
