@@ -1,8 +1,8 @@
 """BPE with the ids of tiktoken and Hugging Face: fast, offline, safe against special tokens in text.
 
-`Encoding` is the class of tiktoken (`get_encoding`), `hf.Tokenizer` the class of `tokenizers` (a
-``tokenizer.json``), and `Tokenizer` the class of transformers (batches, tensors, a model's folder).
-All have the same abilities; `open_tokenizer` opens any tokenizer.
+`Encoding` has the interface of tiktoken (`get_encoding`), `hf.Tokenizer` the interface of
+`tokenizers` (a ``tokenizer.json``), and `Tokenizer` the interface of transformers (batches,
+tensors, a model's folder). All have the same abilities; `open_tokenizer` opens any tokenizer.
 
 >>> import bpe_engine
 >>> encoding = bpe_engine.get_encoding("o200k_base")

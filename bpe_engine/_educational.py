@@ -69,13 +69,13 @@ class SimpleBytePairEncoding:
 
     @staticmethod
     def train(training_data: str, vocab_size: int, pat_str: str) -> SimpleBytePairEncoding:
-        """Makes an encoding with the ranks that `bpe_train` learns from a text."""
+        """Trains an encoding on a text, with `bpe_train`."""
         ranks = bpe_train(training_data, vocab_size, pat_str)
         return SimpleBytePairEncoding(pat_str=pat_str, mergeable_ranks=ranks)
 
     @staticmethod
     def from_tiktoken(encoding: str | Encoding) -> SimpleBytePairEncoding:
-        """Makes an encoding with the pattern and ranks of `encoding`, an object or a name."""
+        """Makes an encoding with the pattern and ranks of an encoding, an object or a name."""
         full = get_encoding(encoding) if isinstance(encoding, str) else encoding
         return SimpleBytePairEncoding(
             pat_str=full.pattern, mergeable_ranks=dict(full.mergeable_ranks)
@@ -154,7 +154,7 @@ def _show(parts: list[bytes], visualise: Visualise) -> None:
 
 
 def visualise_tokens(token_values: list[bytes]) -> None:
-    """Prints tokens on one line, with a different background color for neighbors.
+    """Prints tokens on one line, neighbors with different background colors.
 
     Incomplete characters become U+FFFD.
     """

@@ -1,6 +1,6 @@
 """The text preprocessing of BERT models on TF Hub, without tensorflow.
 
-`BertPreprocessor` has the methods of the preprocessors there (``bert_*_preprocess``), ``tokenize`` and
+`BertPreprocessor` has the methods of those preprocessors (``bert_*_preprocess``), ``tokenize`` and
 ``bert_pack_inputs`` (https://www.tensorflow.org/hub/common_saved_model_apis/text). The ids come
 from a tokenizer read from a ``vocab.txt`` or a ``tokenizer.json``.
 """
@@ -91,8 +91,8 @@ class BertPreprocessor:
         """Returns the ids of texts, without special tokens around them.
 
         Args:
-            texts: The texts; an Arrow column, too.
-            num_threads: Maximum threads; None for one per core.
+            texts: The texts, also as an Arrow column.
+            num_threads: Maximum number of threads; None for one per core.
 
         Raises:
             TypeError: A text is not a ``str``.
@@ -109,7 +109,7 @@ class BertPreprocessor:
         """Packs one or more segments into the inputs of the encoder.
 
         Args:
-            segments: Results of `tokenize` for the first texts, the second ones, and so on.
+            segments: Results of `tokenize` for the first texts, the second texts, and so on.
             seq_length: The length of each row of the result.
             truncator: How to truncate rows that are too long: see `pack_inputs`.
 

@@ -42,10 +42,10 @@ __all__ = ["Encoding", "raise_disallowed_special_token"]
 
 
 class Encoding(Face, _core.Encoding):
-    """A vocabulary, a pattern and special tokens: text to token ids and back.
+    """A vocabulary, a pattern and special tokens, which turn text into token ids and back.
 
-    An encoding never changes, and any number of threads may use one at once. Long texts are
-    encoded and decoded without holding the interpreter.
+    An encoding never changes, and any number of threads can use it at once. Long texts are
+    encoded and decoded without holding the interpreter lock.
 
     >>> import bpe_engine
     >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -151,8 +151,8 @@ class Encoding(Face, _core.Encoding):
         Args:
             tokenizer: The file.
             name: The name of the encoding.
-            any_flags: Treat added tokens as special whatever their flags, and drop those that
-                merging makes under the same id: for programs that need only ranks, pattern and ids.
+            any_flags: Treat all added tokens as special, and drop tokens that merging also makes
+                under the same id: for programs that need only ranks, pattern and ids.
 
         Raises:
             UnsupportedTokenizer: The file has a feature that ranks cannot express; the message
@@ -166,8 +166,8 @@ class Encoding(Face, _core.Encoding):
 
     @classmethod
     def _of_tekken(cls, contents: str, name: str, special_tokens: dict[str, int]) -> Encoding:
-        """Reads a ``tekken.json`` of Mistral, with names and ids of special tokens for files that do
-        not list them."""
+        """Reads Mistral's ``tekken.json``; `special_tokens` has the names and ids for files that do
+        not list special tokens."""
         core = CoreBPE.__new__(CoreBPE)
         core._read_tekken(contents, special_tokens)
         return cls._described(name, core)
@@ -182,8 +182,8 @@ class Encoding(Face, _core.Encoding):
 
     @classmethod
     def _of_file(cls, tokenizer: Any, name: str) -> Encoding:
-        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, even without
-        recognizing special tokens."""
+        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, also if text
+        is not searched for special tokens."""
         tokenizer = copy.copy(tokenizer)
         added = tokenizer.get_added_tokens_decoder()
         if all(token.special and not token.content.isspace() for token in added.values()):
@@ -284,7 +284,7 @@ class Encoding(Face, _core.Encoding):
 
     @_core_bpe.setter
     def _core_bpe(self, core: CoreBPE) -> None:
-        # Objects that take over this `__dict__` find the engine in it.
+        # Objects that take over this `__dict__` also get the engine.
         self.__dict__["_core_bpe"] = core
         self._share(core)
 
@@ -295,7 +295,7 @@ class Encoding(Face, _core.Encoding):
         allowed_special: Literal["all"] | Collection[str] = (),
         disallowed_special: Literal["all"] | Collection[str] = (),
     ) -> list[str]:
-        """Returns the pieces of a text, which are encoded one by one.
+        """Returns the pieces of a text, each of which is encoded separately.
 
         Each allowed special token is a piece. Where the encoding normalizes text, the pieces are
         parts of the normalized text. A file without ranks splits as `bpe_engine.hf.Tokenizer.split`.
@@ -335,7 +335,7 @@ class Encoding(Face, _core.Encoding):
     ) -> list[list[int]]:
         """Encodes each text with `encode`, on up to `num_threads` threads.
 
-        Raises the error of the first text that has one. An `encode` that a subclass or an instance
+        Raises the error of the first text that fails. An `encode` that a subclass or an instance
         overrides is called instead.
 
         >>> import bpe_engine
@@ -473,7 +473,7 @@ class Encoding(Face, _core.Encoding):
     # ---- Private in tiktoken, but used by programs ----
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
-        """`encode_ordinary` with pieces from the package `regex`, for comparison."""
+        """Encodes as `encode_ordinary`, but splits with the package `regex`, for comparison."""
         import regex  # type: ignore[import-untyped,unused-ignore]
 
         pieces = regex.findall(self._pat_str, text)
@@ -535,7 +535,7 @@ def _on_threads(
         return list(executor.map(encode, texts))
 
 
-# The encodings made by name, and the function that gets one.
+# The encodings made by name, and the function that returns an encoding by name.
 _named: Mapping[str, Encoding] = {}
 _get_encoding: Callable[[str], Encoding]
 

@@ -1,4 +1,4 @@
-"""`Face`: the methods, written in Python, that every tokenizer class has."""
+"""`Face`: the Python methods that all tokenizer classes share."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Names = Literal["all"] | Collection[str]
 class Face(Pipeline):
     """The base class of `Encoding`, `bpe_engine.hf.Tokenizer` and `bpe_engine.Tokenizer`.
 
-    Abilities use the ids of ``encode`` before the post-processor of a tokenizer file: without
+    Abilities use the ids of ``encode`` before the post-processor of a tokenizer file runs: without
     special tokens around the text, once if a template repeats the text, and without the file's
     truncation and padding. Offsets refer to the text as given, also where a normalizer changes the
     text.
 
-    ``allowed_special`` gives the names in a text that become special tokens: a collection of names,
-    or ``"all"``. ``disallowed_special`` gives the names that raise ValueError, or ``"all"`` for
+    ``allowed_special`` lists the names in a text that become special tokens: a collection of names,
+    or ``"all"``. ``disallowed_special`` lists the names that raise ValueError, or is ``"all"`` for
     every name that is not allowed. Other names are ordinary text. Added tokens of a file that are
     not special are always recognized. Without these arguments:
 
@@ -76,7 +76,7 @@ class Face(Pipeline):
                 pandas, polars or another package that exports Arrow data. With the extra
                 ``arrays``, text of the types ``string`` and ``large_string`` is read in place,
                 without creating a ``str``; views and dictionaries are converted first.
-            num_threads: Maximum threads; None for one per core. Small batches use fewer.
+            num_threads: Maximum number of threads; None for one per core. Small batches use fewer.
             allowed_special, disallowed_special: As in `encode`.
 
         Returns:
@@ -126,8 +126,8 @@ class Face(Pipeline):
 
         Raises:
             TypeError: `texts` is neither a list nor a column of strings.
-            ValueError: A row is null, a row of a column is not UTF-8, a column's buffers do not fit
-                together, or a text holds a disallowed name.
+            ValueError: A row is null, a row of a column is not UTF-8, a column's buffers are
+                inconsistent, or a text contains a disallowed name.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").count_batch(["hello world", "", "goodbye"])
@@ -179,14 +179,14 @@ class Face(Pipeline):
         """Cuts text into chunks of at most `max_tokens` tokens each, preferably between paragraphs.
 
         A chunk ends after the last paragraph that ends in its second half, or else after the last
-        line or sentence there, or else after the last word, or else where `chunk` would cut. The
-        ids of a chunk are those of its text encoded on its own.
+        line or sentence there, or else after the last word, or else where `chunk` would cut. Each
+        chunk is encoded on its own.
 
         Args:
             text: The text.
-            max_tokens: Maximum tokens of a chunk.
-            overlap: Maximum tokens that the next chunk repeats from the end of a chunk, starting at
-                a sentence or else at a word.
+            max_tokens: Maximum number of tokens in a chunk.
+            overlap: Maximum number of tokens that a chunk repeats from the end of the previous
+                chunk, starting at a sentence or else at a word.
             ids: Return the ids of each chunk instead of the token count.
             markdown: Treat the text as Markdown: a heading that begins with ``#`` stays with the
                 next block, and a code fence stays whole, if the chunk has room after its overlap.
@@ -194,7 +194,7 @@ class Face(Pipeline):
 
         Returns:
             For each chunk, the start and end index in characters, and the token count or the ids.
-            Without overlap, the joined chunks are the text.
+            Without overlap, the chunks join to the text.
 
         Raises:
             ValueError: As in `chunk`.
@@ -230,7 +230,7 @@ class Face(Pipeline):
 
         Args:
             text: The text; or the segments of a prompt, as `encode_segments` takes them.
-            allowed_special: As in `count`; segments carry their own.
+            allowed_special: As in `count`. Segments carry their own allowed names.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").show("It isn't 🦜!")
@@ -278,7 +278,7 @@ class Face(Pipeline):
         skipped = self._special_ids if skip_special_tokens else ()
         return StreamDecoder(self, errors or self._errors, prompt, skipped)
 
-    # ---- Prompts of trusted and untrusted parts ----
+    # ---- Prompts with trusted and untrusted parts ----
 
     def encode_segments(
         self,
@@ -348,19 +348,19 @@ class Face(Pipeline):
     ) -> Healed:
         """Prepares a prompt that ends inside a word for a model.
 
-        Such a prompt ends with ids that the model has never seen in that place. The result has the
-        ids that no continuation changes, and the tokens compatible with the rest: see `Healed`.
-        They cover every continuation, except one that completes the name of a special token.
+        Such a prompt ends with ids that the model has never seen in that position. The result has
+        the ids that no continuation changes, and the tokens compatible with the rest: see `Healed`.
+        These tokens cover every continuation, except the completion of a special token's name.
 
         Args:
             prompt: A text; its UTF-8, which may end inside a character; or segments, as
                 `encode_segments` takes them. For segments, a file that looks for added tokens in
                 normalized text keeps only the ids up to the last control token.
-            allowed_special, disallowed_special: As in `encode`. Segments carry their own.
+            allowed_special, disallowed_special: As in `encode`. Segments carry their own names.
 
         Raises:
             UnsupportedTokenizer: The bytes of tokens differ from the text, as under a
-                normalizer that lowercases, in a model of words, or where characters become the
+                normalizer that lowercases, in a word-level model, or where characters become the
                 unknown token.
             ValueError: The bytes are not UTF-8, the text has a disallowed name, or as in
                 `TokenTable`.

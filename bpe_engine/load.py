@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-# Default size limit of a file: 70 times the largest published one.
+# Default size limit of a file: 70 times the largest published file.
 MAX_BYTES = 1 << 28
 
 _CHUNK = 1 << 20
@@ -119,7 +119,7 @@ def _blobfile(path: str) -> Any:
 
 
 def check_hash(data: bytes, expected_hash: str) -> bool:
-    """True if the sha256 of `data` is `expected_hash`, in hexadecimal.
+    """Returns True if the sha256 of `data` is `expected_hash`, in hexadecimal.
 
     >>> check_hash(b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
     True
@@ -151,7 +151,7 @@ def read_file_cached(
         max_bytes: The largest size to read; 256 MiB by default.
 
     Raises:
-        ValueError: The contents have another hash, or are larger than `max_bytes`.
+        ValueError: The contents have a different hash, or are larger than `max_bytes`.
         OSError: The file cannot be read, or the directory that a variable names cannot be written.
     """
     directory, asked_for = _cache_directory()
@@ -359,7 +359,7 @@ def _refuse_misspelt_name(pattern: str, names: Iterable[str]) -> None:
 
 
 def _blame_files(files: list[tuple[str, bytes]]) -> None:
-    """Raises the ValueError that rank files cause by themselves, with the names of the files."""
+    """Raises the ValueError that rank files cause on their own, with the names of the files."""
     names = " and ".join(name for name, _ in files)
     try:
         CoreBPE(files, {}, r"\w+|\W+")
@@ -408,7 +408,7 @@ def load_encoding(
     """Makes an encoding from a ``.tiktoken`` file, which may be packed with gzip; from a
     ``tokenizer.json`` or ``tekken.json``; or from a folder with such a file.
 
-    A rank file holds tokens only. If `vocab-tools` wrote the file, ``NAME.encoding.json`` has the
+    A rank file holds only tokens. If `vocab-tools` wrote the file, ``NAME.encoding.json`` has the
     pattern and special tokens; published files, and files that begin with their tokens, are
     recognized. The arguments replace them.
 

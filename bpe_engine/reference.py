@@ -5,7 +5,7 @@ Text becomes ids in four steps, each a function or method below:
 1. special tokens: find the spans of the text that become control tokens (the caller decides which
 may);
 2. split: cut the text between special tokens into pieces by a pattern;
-3. merge: turn a piece into bytes, and merge neighboring tokens by rank until none can;
+3. merge: turn a piece into bytes, and merge neighboring tokens by rank while possible;
 4. look-up: replace each token by its id.
 
 The tests compare the two engines. The readable engine is slow (the merge looks at every pair again
@@ -42,8 +42,8 @@ A7D2 A7D4 A7DD-A7F1 AB6C-AB6D FBC3-FBD2 FD90-FD91 FDC8-FDCE 107BB-107BF 10940-10
 1F7DA-1F7DB 1F7F1-1F7FF 1F8D0-1F8D8 1FA54-1FA57 1FA8A-1FA8E 1FAC8-1FACD 1FADD 1FAEA-1FAEF
 1FAF9-1FAFA 1FBFA 2B73A-2B73F 2B81E 2CEA2-2CEAD 323B0-3FC3F"""
 
-# Characters replaced for the pattern: later ones by a code point unassigned in every version, and
-# U+0295, caseless since Unicode 17, by a lowercase letter.
+# Characters replaced for the pattern: the characters above by a code point unassigned in every
+# version, and U+0295, caseless since Unicode 17, by a lowercase letter.
 _STAND_INS = {0x295: 0x250}
 for _range in _AFTER_UNICODE_16.split():
     _first, _, _last = _range.partition("-")
@@ -149,7 +149,7 @@ class Encoding:
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
         """Returns the ids of `text`. Names in `allowed_special` become their special tokens; a name
-        in `disallowed_special` ("all": every other) raises ValueError; other names are text."""
+        in `disallowed_special` ("all": every other name) raises ValueError; the rest is text."""
         every = self._special_tokens.keys()
         allowed = every if allowed_special == "all" else every & allowed_special
         disallowed = every - allowed if disallowed_special == "all" else disallowed_special

@@ -1,4 +1,4 @@
-"""Encodings by name, from this package and from plugins.
+"""Finds encodings by name, in this package and in plugins.
 
 A plugin is a module in the namespace package `tiktoken_ext`. Its dict ``ENCODING_CONSTRUCTORS``
 maps names to functions that return the arguments of `Encoding`.
@@ -83,7 +83,7 @@ def _add_plugin(module_name: str, constructors: _Constructors) -> None:
 
 
 def get_encoding(encoding_name: str) -> Encoding:
-    """Returns the encoding with a name. It is made once and then shared.
+    """Returns the encoding with this name, which is made once and then shared.
 
     Args:
         encoding_name: One of `list_encoding_names()`.
@@ -137,7 +137,7 @@ def _unknown(name: str) -> str:
 
 
 def list_encoding_names() -> list[str]:
-    """Returns the names that `get_encoding` takes: first the package's, then the plugins'.
+    """Returns the names that `get_encoding` takes: the package's names, then the plugins'.
 
     >>> list_encoding_names()[:3]
     ['gpt2', 'r50k_base', 'p50k_base']

@@ -34,7 +34,7 @@ __all__ = [
     "train_bpe",
 ]
 
-#: Maximum tokens of a vocabulary, without special tokens.
+#: Maximum number of tokens of a vocabulary, without special tokens.
 MAX_TOKENS = 2**21 - 512
 
 

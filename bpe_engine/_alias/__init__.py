@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    # The import system needs the methods alone; importing `importlib.abc` takes 5 ms.
+    # The import system needs only the methods; importing `importlib.abc` takes 5 ms.
     Loader = MetaPathFinder = object
 
 __all__ = ["install", "uninstall"]
@@ -74,7 +74,7 @@ class _PluginFolders:
 
 
 class _NamespaceLoader(Loader):
-    """Loads `tiktoken_ext` where no plugin is installed."""
+    """Loads `tiktoken_ext` if no plugin is installed."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
         """Lets the import system create the module."""
@@ -97,7 +97,7 @@ class _DistributionFinder(MetaPathFinder):
         return None
 
     def find_distributions(self, context: Any = None) -> Iterable[Any]:
-        """Finds the distribution for `importlib.metadata`, by name, or as one of all."""
+        """Finds the distribution for `importlib.metadata`, by name or in a listing of all."""
         if not _is_ours(sys.modules.get(_ALIAS)):
             return []
         # Imports importlib.metadata, which is slow, but the caller has imported it.
@@ -119,7 +119,7 @@ def _is_watching(kind: type) -> bool:
 
 
 def watch() -> None:
-    """Puts one finder first in ``sys.meta_path`` and the other last, unless both are there."""
+    """Inserts one finder at the start of ``sys.meta_path`` and one at the end, if missing."""
     if not _is_watching(_Finder):
         sys.meta_path.insert(0, _Finder())
     if not _is_watching(_DistributionFinder):
@@ -147,8 +147,8 @@ def install() -> None:
     ``tiktoken.Encoding``, and cannot be pickled. `uninstall` undoes the replacement.
 
     `Encoding` then passes for tiktoken's class: its ``__module__`` is ``tiktoken.core``, which
-    programs check. Later pickles have this name, too: tiktoken can read them unless the encoding
-    normalizes text, and so can any process that calls `install`.
+    programs check. Pickles made later also have this name: tiktoken can read them unless the
+    encoding normalizes text, and so can any process that calls `install`.
 
     >>> import bpe_engine
     >>> bpe_engine.install()

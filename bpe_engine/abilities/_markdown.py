@@ -40,7 +40,7 @@ class Whole:
                 self._ends.append(end)
 
     def allows(self, place: int) -> bool:
-        """Returns True if a chunk may end at an offset."""
+        """Returns True if a chunk can end at this offset."""
         number = bisect.bisect_left(self._starts, place) - 1
         return number < 0 or place >= self._ends[number]
 

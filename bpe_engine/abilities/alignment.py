@@ -23,8 +23,8 @@ class Alignment:
     """The ids of two tokenizers for a text, in groups that cover the same bytes.
 
     Group ``i`` has the ids ``a_ids[a_splits[i]:a_splits[i + 1]]`` and
-    ``b_ids[b_splits[i]:b_splits[i + 1]]``, and the bytes ``spans[i]``. Groups are minimal: one ends
-    at each byte boundary that no token of either tokenizer crosses.
+    ``b_ids[b_splits[i]:b_splits[i + 1]]``, and the bytes ``spans[i]``. Groups are minimal: a group
+    ends at each byte boundary that no token of either tokenizer crosses.
     """
 
     #: The ids of the first tokenizer (uint32).
@@ -60,8 +60,8 @@ def align(
 ) -> Alignment:
     """Groups the tokens of two tokenizers that cover the same bytes of a text. Needs numpy.
 
-    Spans are those of ``encode_with_offsets(text, unit="bytes")`` in the text as given, whether or
-    not the tokenizer normalizes text or adds a prefix space; tokens of a SentencePiece ``.model``
+    Spans refer to the text as given, as in ``encode_with_offsets(text, unit="bytes")``, whether or
+    not the tokenizer normalizes text or adds a prefix space. Tokens of a SentencePiece ``.model``
     cover all of their source bytes.
 
     Args:
@@ -69,8 +69,8 @@ def align(
         text: The text.
         a_ids, b_ids: The ids of the text, if known. They must decode to exactly
             `text`.
-        allowed_special, disallowed_special: As in `encode`, for both tokenizers. None allows what
-            each allows by default.
+        allowed_special, disallowed_special: As in `encode`, for both tokenizers. None allows the
+            tokens that each tokenizer allows by default.
 
     Raises:
         TypeError: `a` or `b` is not a tokenizer, or `text` not a str.
@@ -98,13 +98,13 @@ def align(
     return Alignment(of_a, of_b, a_splits, b_splits, spans, a_unplaced, b_unplaced)
 
 
-#: Ids of a text and the byte span of each; the second type adds group ends.
+#: Ids of a text and the byte span of each id; the second type adds the group ends.
 _Placed = tuple[Any, Any]
 _Side = tuple[Any, Any, Any]
 
 
 def _placed(tokenizer: Pipeline, names: Any, text: str, ids: Sequence[int] | None) -> _Placed:
-    """Returns the ids of a text and the source byte span of each."""
+    """Returns the ids of a text and the source byte span of each id."""
     import numpy as np
 
     if ids is None:

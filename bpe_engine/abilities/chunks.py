@@ -23,8 +23,8 @@ _ENDS = (
     re.compile(r"\S(?=\s)"),
 )
 
-#: Characters of the window per token of a chunk, and of the margin after the window, which keeps
-#: characters together that normalization rewrites together.
+#: Number of characters in the window per token of a chunk, and in the margin after the window. The
+#: margin keeps together characters that normalization rewrites together.
 _WINDOW, _MARGIN = 8, 64
 
 
@@ -87,7 +87,7 @@ def chunk_spans(
     """Returns the chunks of `Encoding.chunk_spans`, each made by `chunk` (`counted` or `encoded`).
     The arguments must have been checked."""
     made = partial(chunk, encoding, allowed_special, text)
-    # A character too large for one chunk end may fit after another.
+    # A character that does not fit after one chunk end may fit after another.
     with suppress(ValueError):
         return list(_preferred(encoding, text, max_tokens, overlap, allowed_special, whole, made))
     spans = encoding._chunk_spans(text, max_tokens, overlap, allowed_special=allowed_special)
@@ -146,7 +146,7 @@ def _preferred(
         yield found
         reached = end
         if overlap == 0:
-            # A suffix without tokens may hold text.
+            # `truncate` to no tokens may keep text at the end that has no tokens.
             start = end
             continue
         tail = encoding.truncate(
@@ -159,8 +159,8 @@ def _preferred(
 
 
 def _reach(cut: Callable[[str], int], text: str, start: int, window: int, margin: int) -> int:
-    """Finds the end of the chunk that begins at `start`: applies `cut` to a growing window, at
-    first `window` characters, and `margin` characters more.
+    """Finds the end of the chunk that begins at `start` by applying `cut` to a growing window, at
+    first of `window` characters and a margin.
     """
     window += margin
     while True:

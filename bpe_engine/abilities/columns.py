@@ -99,8 +99,8 @@ def _is_arrow(texts: Any) -> bool:
 
 
 def has_arrow_array(column: Any) -> bool:
-    """True for a pandas 2 column that does not export Arrow data although its inner array does:
-    ``pyarrow.array(column)`` converts the column."""
+    """Returns True for a pandas 2 column that does not export Arrow data although its inner array
+    does: ``pyarrow.array(column)`` converts the column."""
     return hasattr(getattr(column, "array", None), "__arrow_array__")
 
 
@@ -109,7 +109,7 @@ def _chunks(column: Any) -> list[Any] | None:
     try:
         import pyarrow as pa
     except ImportError:
-        # Without pyarrow, the column is of another package, and can be iterated.
+        # Without pyarrow, the column comes from another package and can be iterated.
         return None
     if isinstance(column, (pa.Table, pa.RecordBatch)):
         raise TypeError(_ONE_COLUMN)

@@ -1,4 +1,4 @@
-"""`TokenTrie` and `Healed`: which tokens are compatible with the next bytes."""
+"""`TokenTrie` and `Healed`, which find the tokens compatible with the next bytes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Healed", "TokenTrie"]
 
-#: Maximum bytes of a prompt in its `repr`.
+#: Maximum number of bytes of a prompt in its `repr`.
 _SHOWN = 60
 
 
 class TokenTrie:
     """The tokens of a tokenizer sorted by their bytes, built once.
 
-    Bytes are those of the token table: the text that an id adds after other ids. Control tokens,
+    The bytes come from the token table: the text that an id adds after other ids. Control tokens,
     the token for unknown text and ids without a token are never found.
 
     >>> import bpe_engine
@@ -64,7 +64,7 @@ class TokenTrie:
         tokens that begin with `rest`. Needs numpy.
 
         Args:
-            rest: The bytes; with none, every ordinary token is compatible.
+            rest: The next bytes; if empty, every ordinary token is compatible.
             out: An int32 array or other buffer of at least `words` words to write to; by default a
                 new array.
 
@@ -118,7 +118,7 @@ class Healed:
 
         Args:
             tokenizer: A tokenizer of any class with the vocabulary of the prompt.
-            rests: The bytes.
+            rests: The alternative bytes.
 
         Raises:
             UnsupportedTokenizer, ValueError: As `TokenTable`.
@@ -222,7 +222,7 @@ class Followed:
         """Returns the prompt after these ids.
 
         Raises:
-            ValueError: The prompt is not done, and an id may not come next.
+            ValueError: The prompt is not done, and an id is not allowed next.
         """
         if ids[: len(self.taken)] != self.taken:
             self._state, self.taken = self._start.fork(), []

@@ -15,8 +15,8 @@ AnyTokenizer = Encoding | Tokenizer
 
 
 def for_text(tokenizer: Tokenizer) -> Tokenizer:
-    """Returns a copy of a tokenizer whose ordinary text never becomes a special token, such as
-    ``</s>`` in Unigram models, where these tokens are dropped as in segments."""
+    """Returns a copy of a tokenizer that never makes a special token of ordinary text. Unigram
+    models can, as with ``</s>``; the copy drops such tokens, as in segments."""
     kept = copy.copy(tokenizer)
     kept._keeps_out_control = True
     return kept

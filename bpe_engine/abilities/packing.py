@@ -129,24 +129,24 @@ def pack_causal(
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Packs documents or conversations into rows for training a causal language model.
 
-    The longest document comes first; each goes into the fullest row that still has room. A document
+    Documents are placed longest first, each into the fullest row that still has room. A document
     longer than a row is cut into pieces.
 
     Args:
         rows: The ids of each document: a `TokenBatch`, lists of ids, or a matrix.
         seq_length: The length of each row of the result.
         pad_id: The id after the last document of a row.
-        masks: For each document, 1 for the ids to learn and 0 for the others, as from
-            ``Audit.mask()``. None learns all.
+        masks: For each document, 1 for the ids to learn and 0 for other ids, as from
+            ``Audit.mask()``. None learns all ids.
 
     Returns:
         ``int64[rows, seq_length]`` each: ``input_ids``; ``labels``, the ids to learn and -100 for
-        others, for padding and for the first id of a document or piece, which has no context;
+        other ids, for padding and for the first id of a document or piece, which has no context;
         ``attention_mask``, 1 before padding; ``position_ids``, which begin at 0 in each document,
         so that kernels for variable lengths keep documents apart.
 
     Raises:
-        ValueError: `seq_length` is not positive, or a mask has another length than its document.
+        ValueError: `seq_length` is not positive, or the lengths of a mask and its document differ.
         TypeError, ImportError: As in `pack_inputs`.
 
     >>> from bpe_engine.abilities.packing import pack_causal
@@ -206,7 +206,7 @@ def best_fit(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Packs pieces, the longest first, each into the fullest row with room for it.
 
-    Ties between pieces of one length, or rows with the same room, keep their order.
+    Pieces of the same length, and rows with the same room, keep their order.
 
     Args:
         lengths: The lengths of pieces, 1 to `room`.
@@ -247,9 +247,9 @@ def _round_robin(sizes: Any, budget: int) -> Any:
     """Returns the number of ids to keep of each segment; `sizes` and the result are ``int64[rows,
     segments]``.
 
-    Segments are kept whole from the smallest on, while the segment fits an equal share of the
-    remaining budget. Larger segments get that share; the remainder of the division is given out in
-    order, one id each.
+    Segments are kept whole from the smallest on, while they fit into an equal share of the
+    remaining budget. Larger segments get that share, and the first of them one more id each, until
+    the remainder of the division is used up.
     """
     import numpy as np
 

@@ -12,7 +12,7 @@ from .visible import CONTINUED, SIGNS, visible
 
 __all__ = ["ShownToken", "ShownTokens"]
 
-#: Maximum tokens drawn.
+#: Maximum number of tokens drawn.
 MOST_TOKENS = 5000
 
 #: Backgrounds of neighboring chips, readable on white and on black pages.
@@ -40,8 +40,8 @@ class ShownToken(NamedTuple):
 class ShownTokens:
     """The tokens of a text: colored chips in a notebook, text between bars elsewhere.
 
-    A space is ``·`` and a line end ``⏎``. A character split between tokens is shown in the first of
-    them; the others show ``‥``. Made by `Encoding.show`.
+    A space is ``·`` and a line end ``⏎``. A character split between tokens is shown in the first
+    token; the following tokens show ``‥``. Made by `Encoding.show`.
     """
 
     def __init__(self, name: str, tokens: list[ShownToken]):

@@ -13,12 +13,12 @@ __all__ = ["StreamDecoder"]
 class StreamDecoder:
     """Turns ids into text as they arrive, holding back bytes until their character is complete.
 
-    The joined pieces equal the text of decoding all ids at once, for every `errors` and any split
-    of the ids into calls. A file with byte fallback decodes a run of byte tokens that is not UTF-8
+    The joined pieces equal the text of all ids decoded at once, for any `errors` and any split of
+    the ids into calls. A file with byte fallback decodes a run of byte tokens that is not UTF-8
     as U+FFFD for each byte, even bytes of valid characters: with ``errors="replace"`` such a run is
     held back until it ends.
 
-    `prompt` can give the ids before the stream. Their text is not returned, except for a last
+    Pass the ids before the stream as `prompt`. Their text is not returned, except for a last
     character that the prompt begins and the stream completes.
 
     Args:
@@ -46,7 +46,7 @@ class StreamDecoder:
         self._engine = tokenizer
         self._errors = errors
         self._skipped = skipped
-        # Splits ids where U+FFFD replaces bytes that are not decoded together.
+        # How bytes are decoded together, which decides how many U+FFFD replace invalid bytes.
         self._runs = self._engine._byte_runs if errors == "replace" else None
         # The first ids, until they decode to text, whose leading space the decoder may drop.
         self._first: list[int] | None = []
@@ -92,7 +92,7 @@ class StreamDecoder:
         return text
 
     def _listed(self, tokens: int | Sequence[int]) -> list[int]:
-        # numpy's arrays have `__index__` and `__len__`, its integers only `__index__`.
+        # numpy arrays have `__index__` and `__len__`, numpy integers only `__index__`.
         is_one = hasattr(tokens, "__index__") and not hasattr(tokens, "__len__")
         return [tokens] if is_one else listed(tokens)  # type: ignore[arg-type,list-item]
 
@@ -100,7 +100,7 @@ class StreamDecoder:
         return [id for id in ids if id not in self._skipped] if self._skipped else ids
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
-        """Returns the ids without skipped ones, cut where the bytes are decoded independently."""
+        """Returns the ids that are not skipped, in parts whose bytes are decoded independently."""
         if self._runs == "whole" or not self._skipped:
             return [self._shown(ids)]
         parts: list[list[int]] = [[]]

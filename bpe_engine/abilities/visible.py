@@ -22,10 +22,10 @@ __all__ = [
 #: Sign for a character that an earlier token begins.
 CONTINUED = "‥"
 
-#: Signs for whitespace, for people.
+#: Signs for whitespace in text on display.
 SIGNS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 
-#: Unambiguous signs, for programs: a sign in the text becomes an escape.
+#: Unambiguous signs, which programs can read: a sign in the text becomes an escape.
 ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}
 
@@ -36,7 +36,7 @@ def with_base(text: str) -> str:
 
 
 def joins(text: str, place: int) -> bool:
-    """Returns True for a character that joins letters or emoji."""
+    """Returns True if the character at `place` joins letters or emoji."""
     around = (text[max(place - 1, 0) : place], text[place + 1 : place + 2])
     return text[place] in "\u200c\u200d" and all(
         one > "\x7f" and not "\ud800" <= one <= "\udfff" for one in around
@@ -82,7 +82,7 @@ def visible_bytes(token: bytes) -> str:
 
 
 def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
-    """Yields for each token whether it continues a character of the token before, and the whole
+    """Yields for each token whether the token continues an earlier character, and the whole
     characters that begin in the token. Invalid bytes stay in their token.
 
     >>> list(whole_characters([b"a \\xe6", b"\\xa0", b"\\xb9!", b"\\xff"]))
@@ -104,7 +104,7 @@ def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
 
 
 def _unfinished(token: bytes) -> tuple[int, int]:
-    """Returns the bytes of an incomplete last character, and how many are missing."""
+    """Returns how many bytes of an incomplete last character are present and missing."""
     for size, byte in enumerate(token[-1:-4:-1], 1):
         if byte & 0xC0 != 0x80:
             length = 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)

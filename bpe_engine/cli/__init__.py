@@ -3,7 +3,7 @@
 `app` has the commands, `group` their help and completion, `program` errors and the exit status,
 `options` the shared options, `streams` input and output, `printing` the encoding of output,
 `display` drawing on a terminal, and `tokens` the tokens to draw. Every other module is a command.
-`group`, `program` and `printing` serve `vocab-tools`, too.
+`group`, `program` and `printing` also serve `vocab-tools`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The command `bpe-engine account`: the cost of each part of a prompt, and the share that a cache
-keeps."""
+"""The command `bpe-engine account`: shows the cost of each part of a prompt, and the share that a
+cache reuses."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .options import JSON
 from .templates import TEMPLATE, open_model, read_template, show, takes_tokenizer, template_errors
 
 _PRICE = click.FloatRange(0, 1e6)
-# Time limit for the template of a request: long logs of agents are rendered on busy machines.
+# Time limit for rendering a request: long logs of agents are rendered on busy machines.
 _MAX_SECONDS = 60.0
 _COST = "cost: {cost:.6g}; {cost_without_cache:.6g} without a cache"
-# The errors of a request or of its template; Jinja has more.
+# Errors of a request or its template, besides Jinja's own errors.
 _REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError, RuntimeError)
 # Request keys that the servers of open models pass to the template.
 _TEMPLATE_KEYS = ("documents", "add_generation_prompt")
@@ -156,7 +156,7 @@ def _requests(path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
-    # A line of OpenAI's batches has the request in "body".
+    # A line of an OpenAI batch file has the request in "body".
     request = value.get("body", value) if _is_object(value) else {"messages": value}
     messages = request.get("messages") if _is_object(request) else None
     if not messages or not isinstance(messages, list) or not all(map(_is_object, messages)):
@@ -173,7 +173,7 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
         more |= {**given, "max_seconds": _MAX_SECONDS}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # A note was printed.
+            warnings.simplefilter("ignore")  # A note was printed already.
             return account_prompt(messages, tools=tools, **{**more, **source})
     except Exception as error:
         is_of_template = "jinja2" in type(error).__module__ or isinstance(error, ArithmeticError)
@@ -195,8 +195,8 @@ def _is_object(value: Any) -> bool:
 
 
 def _as_served(message: dict[str, Any]) -> dict[str, Any]:
-    """Changes a message to what servers pass to templates: no content is "", one text part is a
-    string, and the arguments of calls are objects."""
+    """Changes a message as servers do before rendering: missing content becomes "", a single text
+    part a string, and the arguments of calls objects."""
     content = message.get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text", content)

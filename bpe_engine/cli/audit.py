@@ -1,4 +1,4 @@
-"""`bpe-engine audit`."""
+"""The command `bpe-engine audit`: tries to forge control tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bpe-engine check-template`."""
+"""The command `bpe-engine check-template`: checks whether a template suits multi-turn training."""
 
 from __future__ import annotations
 

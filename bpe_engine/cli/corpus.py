@@ -1,4 +1,4 @@
-"""`bpe-engine corpus`: plan, run, verify, merge, pack and report."""
+"""The command `bpe-engine corpus`: plans, runs, verifies, merges, packs and reports."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from . import options, streams
 from .group import VOCABULARY, Command
 from .printing import printable
 
-#: Maximum rows of each table in the report.
+#: Maximum number of rows of each table in the report.
 _MOST_ROWS = 10
 
 
 class _Group(click.Group):
-    """A group that treats its arguments as inputs unless the first names a command."""
+    """A group that treats its arguments as inputs unless the first argument names a command."""
 
     command_class: type[click.Command] | None = Command
     #: The nameless default command; its options are in the help of the group.
     one_step: click.Command | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # In the order of work.
+        return list(self.commands)  # In the order of the steps.
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self.commands.get(cmd_name) if cmd_name else self.one_step
@@ -325,7 +325,7 @@ def plan(**choices: Any) -> None:
 @click.option("--world-size", type=click.IntRange(min=1), default=1, help="Number of machines.")
 @click.option("--tokenizer", metavar="PATH", help="Path of the tokenizer on this machine.")
 def run(out: str, **choices: Any) -> None:
-    """Write the missing units. The bytes are the same after any number of kills.
+    """Write the missing units. An interrupted run can be repeated, and gives the same bytes.
 
     \b
     bpe-engine corpus run out
@@ -394,7 +394,7 @@ def _verify(plan: Any, as_json: bool = False, **choices: Any) -> None:
 @corpus.command(short_help="Make one file (pair) of the parts.")
 @_OUT
 def merge(out: str) -> None:
-    """Make one file (pair) of the parts, in their place; with --shuffle in the plan, shuffled."""
+    """Merge the parts into one file (or pair), shuffled if the plan says so; remove the parts."""
     from ..corpus import read_plan
 
     _merge(read_plan(out))
@@ -450,7 +450,7 @@ def report(out: str, as_json: bool) -> None:
 def all_steps(
     processes: int | None, num_threads: int | None, sample: int, merges: bool, **choices: Any
 ) -> None:
-    """Plan, run and verify; with --merge, --shuffle or --held-out, merge before that."""
+    """Plan, run and verify; with --merge, --shuffle or --held-out, merge before verifying."""
     made = _planned(**choices)
     _run(made, processes=processes, num_threads=num_threads)
     if merges or made.needs_merge:

@@ -54,7 +54,7 @@ def show_tokens(
         text: The text.
         allowed_special: Special tokens to recognize; other names are text.
         color: ``"always"``, ``"never"`` or ``"auto"``.
-        width: The width of the rows; None for the console's.
+        width: The width of the rows; None for the width of the console.
     """
     console = _console(color, width)
     tokens = list(tokens_of(tokenizer, text, allowed_special))
@@ -154,7 +154,7 @@ def show_encodings(rows: Sequence[dict[str, Any]]) -> None:
     cells = [[*map(str, list(row.values())[:4]), " ".join(row["models"])] for row in rows]
     for header, *column in zip(headers, *cells):
         justify: JustifyMethod = "right" if header in headers[1:4] else "left"
-        # Only the last column may shrink.
+        # Only the last column shrinks.
         width = None if header == headers[-1] else max(map(cell_len, (header, *column)))
         table.add_column(header, justify=justify, width=width, overflow="ellipsis")
     for row_cells in cells:

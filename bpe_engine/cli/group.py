@@ -1,4 +1,4 @@
-"""Groups of commands: help in sections, suggestions for misspelt names, completion in shells."""
+"""Command groups with help in sections, suggestions for misspelt names and shell completion."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group that imports its commands when they are used, and lists them in sections.
+    """A group that imports commands on use, and lists them in sections.
 
     Args:
-        sections: The names of the commands, by heading and in the order of work. Each is a function
+        sections: The names of the commands, by heading and in the order of use. Each is a function
             in a module of that name in ``package``, with ``_`` for ``-``.
         package: The package of those modules.
     """
@@ -113,7 +113,7 @@ class Group(click.Group):
 
 
 def complete(group: click.Group, program: str) -> int | None:
-    """Answers a completion request of a shell; returns the status, or None without a request."""
+    """Answers a shell's completion request; returns the status, or None without a request."""
     variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
     instruction = os.environ.get(variable)
     if not instruction:
@@ -135,7 +135,7 @@ def complete_encoding(
 def complete_vocabulary(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Completes the name of an encoding, or of a file."""
+    """Completes the name of an encoding or file."""
     from click.shell_completion import CompletionItem
 
     names = complete_encoding(context, parameter, incomplete)
@@ -165,7 +165,7 @@ VOCABULARY = _Vocabulary()
 
 
 class Existing(click.Path):
-    """The path of a file or folder that exists, with the system's error for a missing path."""
+    """The path of an existing file or folder; a missing path raises the system's error."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(exists=True, **options)

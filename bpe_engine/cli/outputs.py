@@ -68,8 +68,8 @@ class OutputFiles:
                 _put_in_place(output, written)
 
     def write_by(self, output: str, writer: Callable[[str], Result]) -> Result:
-        """Calls ``writer`` with a path for the only output, and returns its result: for contents
-        that may not fit into memory."""
+        """Writes the only output by calling ``writer`` with a path, and returns the result: for
+        contents that may not fit into memory."""
         assert self.outputs == [output]
         if is_special(output):
             with naming(output):
@@ -93,7 +93,7 @@ def _target(path: str) -> Path:
 
 
 def _try(path: str, force: bool) -> None:
-    """Raises OSError, naming the path as given, unless it can be written."""
+    """Raises OSError with the path as given, unless the path can be written."""
     if not path:
         raise ValueError("the name of an output is empty; give the name of a file, or -")
     if os.path.isdir(path) or path.endswith(SEPARATORS):

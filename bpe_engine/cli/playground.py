@@ -11,7 +11,7 @@ import click
 from . import streams
 from .group import Command, complete_vocabulary
 
-# The fragment of an address that encodes a view.
+# The fragment of a URL that encodes a view.
 _STATE = re.compile(r"[^#]*#?([A-Za-z0-9_.-]+)")
 
 
@@ -73,7 +73,7 @@ def playground(link: str | None, sources: Sequence[str], port: int, opens: bool)
 
 
 def _state(link: str) -> str:
-    """Returns the view encoded in a shared link; the address before the view does not matter."""
+    """Returns the view encoded in a shared link; ignores the address before the view."""
     state = _STATE.fullmatch(link)
     if state is None or ("://" in link and "#" not in link):
         raise click.UsageError(

@@ -17,7 +17,7 @@ _OBEYED = re.compile(
 
 
 def printable(text: str) -> str:
-    """Returns text that is safe to print: control characters are escaped, line ends stay.
+    """Returns text that is safe to print: control characters except line ends are escaped.
 
     >>> printable("a\\x1b[31mb\\n")
     'a\\\\x1b[31mb\\n'
@@ -45,7 +45,7 @@ def _broken(line: str, columns: int) -> str:
 
 
 def escape_unencodable() -> None:
-    """Makes standard output and error escape what their encoding lacks, as in ``\\u6839``.
+    """Makes standard output and error escape characters that their encoding lacks: ``\\u6839``.
 
     Without this call, printing such a character raises UnicodeEncodeError. Call once, before the
     first line is printed; covers print, click and rich.
@@ -59,11 +59,11 @@ def escape_unencodable() -> None:
 def write(contents: bytes) -> None:
     """Writes bytes to standard output.
 
-    Raises BrokenPipeError when it is closed, and OSError when it takes no more.
+    Raises BrokenPipeError if the reader has closed the pipe, and OSError if the disk is full.
     """
     sys.stdout.flush()
     rest = memoryview(contents)
     while rest:
-        # Under PYTHONUNBUFFERED a write may take only a part.
+        # Under PYTHONUNBUFFERED, a call may write only a part.
         rest = rest[sys.stdout.buffer.write(rest) :]
     sys.stdout.buffer.flush()

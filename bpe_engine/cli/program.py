@@ -1,4 +1,4 @@
-"""Runs a group of commands as a program: errors and exit statuses, the same for every command."""
+"""Runs a command group as a program, with the same errors and exit statuses for each command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOT_OPENED = (
     NotADirectoryError,
 )
 
-#: Error numbers of failed printing, which names no file.
+#: Error numbers if printing fails; such an error names no file.
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -88,7 +88,7 @@ def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
 
 
 def _worded(program: str, error: click.ClickException) -> str:
-    """Returns the message of an error, with a hint at --help for a wrong command line."""
+    """Returns the message of an error, with a hint to use --help after a wrong command line."""
     message = error.format_message().replace("a valid integer range", "a whole number")
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path.rstrip() if error.ctx else program

@@ -17,7 +17,7 @@ from .printing import printable
 #: Minimum line width of a long list.
 NARROWEST = 40
 
-#: Maximum rows of a table on the screen.
+#: Maximum number of rows of a table on the screen.
 ROWS_SHOWN = 20
 
 
@@ -36,7 +36,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(to: Console, text: str) -> None:
-    """Prints an unwrapped line, for copying."""
+    """Prints a line without wrapping, so that it can be copied."""
     to.print(Text(printable(text)), soft_wrap=True)
 
 
@@ -67,7 +67,7 @@ def print_table(to: Console, table: Table) -> None:
     to.file.write(re.sub(r" +$", "", captured.get(), flags=re.MULTILINE))
 
 
-#: Maximum lines of a remark; a remark on a folder may take three lines per file.
+#: Maximum number of lines of a remark; a remark on a folder may take three lines per file.
 LINES_SHOWN = 10
 
 _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -84,7 +84,7 @@ def print_report(
     Args:
         to: the console.
         page: the report.
-        most_rows: the number of rows of a table.
+        most_rows: the maximum number of rows of a table.
         left_out: ids of parts to omit.
     """
     for sentence in page.conclusions:

@@ -1,4 +1,4 @@
-"""Shared code of the commands for chat templates: the template, its errors, and the tokenizer."""
+"""Shared code of the chat template commands: reads templates, reports errors, opens tokenizers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_template(path: str) -> str:
 
 
 def open_model(name: str) -> Encoding | Tokenizer:
-    """Opens a tokenizer; for a folder, with the configuration that names the roles of tokens."""
+    """Opens a tokenizer; reads the token roles from the configuration if it is a folder."""
     from ..read.opening import open_tokenizer
     from ..tokenizer import Tokenizer
 
@@ -51,7 +51,7 @@ def open_model(name: str) -> Encoding | Tokenizer:
 
 
 def show(*lines: str) -> None:
-    """Prints lines that may contain text of a prompt."""
+    """Prints lines that may contain prompt text."""
     for line in lines:
         click.echo(for_terminal(printable(line), sys.stdout))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .. import Encoding
 from .._core import TokenTable
 
-# Spellings of a leading space in tokens of files.
+# Spellings of a leading space in the tokens of tokenizer files.
 _SPACES = (" ", "\u0120", "\u2581")
 
 
@@ -24,13 +24,13 @@ class DecodedToken:
     end: int
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the token for JSON."""
+        """Returns the token as a dict for JSON."""
         place = {"special": self.special, "start": self.start, "end": self.end}
         return {"id": self.id, **described(self.token), **place}
 
 
 def described(token: bytes) -> dict[str, str | None]:
-    """Returns bytes for JSON: `text` is None if they are not UTF-8, `bytes` hexadecimal.
+    """Returns a token's bytes for JSON: `bytes` in hexadecimal, `text` None if not UTF-8.
 
     >>> described(bytes([0xE6, 0xA0]))
     {'text': None, 'bytes': 'e6a0'}

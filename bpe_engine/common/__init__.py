@@ -1,1 +1,1 @@
-"""Helpers for several modules: atomic writes, hints, tensors."""
+"""Helpers that several modules share: atomic writes, hints, tensors."""

@@ -44,7 +44,7 @@ def write_at_once(
 
     Args:
         path: The file. A link is followed; a pipe or a device is written to.
-        contents: Bytes of the token.
+        contents: The bytes to write.
         scratch: A folder on the same disk for the unfinished file; by default the folder of the
             file.
 
@@ -63,7 +63,7 @@ def write_at_once(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         with open(unfinished, "xb") as file:
             file.write(contents)
-        with contextlib.suppress(OSError):  # A new file, or no modes.
+        with contextlib.suppress(OSError):  # The file is new, or the system has no modes.
             shutil.copymode(path, unfinished)
         published(unfinished, path)
     except BaseException as error:

@@ -21,7 +21,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     import difflib
 
     spelled = {_plain(other): other for other in known}
-    # Cut to the length of known names, so that the comparison stays cheap.
+    # Known names are short; truncation bounds the cost of the comparison.
     plain = _plain(name)[:100]
     begun = [other for other in spelled if len(plain) > 2 and other.startswith(plain)]
     close = begun[:2] or difflib.get_close_matches(plain, spelled, n=2, cutoff=0.75)
@@ -30,5 +30,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """Removes differences that are easily confused: case, spaces, underscores."""
+    """Normalizes case, spaces and underscores, which are easily confused."""
     return name.lower().replace("_", "-").replace(" ", "-")

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _IS_WINDOWS = sys.platform == "win32"
-#: Characters between the names of a path.
+#: Path separators.
 SEPARATORS = tuple({os.sep, os.altsep or os.sep})
 #: The keys that end input at a terminal.
 END_OF_INPUT = "Ctrl-Z and Enter" if _IS_WINDOWS else "Ctrl-D"
@@ -38,7 +38,7 @@ _PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
 _reading = threading.Lock()
 
 
-# ---- Names of files ----
+# ---- File names ----
 
 
 def is_uri(path: str | os.PathLike[str]) -> bool:
@@ -52,7 +52,7 @@ def is_uri(path: str | os.PathLike[str]) -> bool:
 
 
 def has_folder(path: str) -> bool:
-    """Returns True if a path names more than a file in the current folder."""
+    """Returns True if a path has a folder part."""
     return os.path.split(path)[0] != ""
 
 
@@ -80,7 +80,7 @@ def open_to_read(path: str) -> int:
 
 
 def read_at(descriptor: int, size: int, position: int) -> bytes:
-    """Returns at most `size` bytes from `position` on; threads may share a descriptor."""
+    """Returns at most `size` bytes from `position` on; threads can share a descriptor."""
     if hasattr(os, "pread"):
         data: bytes = os.pread(descriptor, size, position)
         return data
@@ -114,14 +114,14 @@ def replace(source: str, target: str) -> None:
 
 
 def made_by_umask(path: str) -> None:
-    """Gives a file the mode that the umask gives new files."""
+    """Sets the mode of a file to the mode of new files under the umask."""
     umask = os.umask(0)
     os.umask(umask)
     os.chmod(path, 0o666 & ~umask)
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Returns True for the error that standard output has lost its reader; EINVAL on Windows."""
+    """Returns True if an error means that the output's reader has gone; EINVAL on Windows."""
     return isinstance(error, BrokenPipeError) or (
         _IS_WINDOWS and error.errno == errno.EINVAL and error.filename is None
     )
@@ -149,7 +149,7 @@ def cores() -> int:
 
 
 def peak_memory() -> int | None:
-    """Returns the peak memory of this process in bytes; None if it is unknown."""
+    """Returns the peak memory of this process in bytes; None if unknown."""
     try:
         # On Linux, `getrusage` would start at the memory of the parent process.
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:

@@ -18,10 +18,10 @@ _INSTALL = {
 
 
 def framework(tensor_type: Any) -> Any:
-    """Returns the package of ``"np"``, ``"pt"`` or ``"tf"``.
+    """Imports and returns the package for ``"np"``, ``"pt"`` or ``"tf"``.
 
     Raises:
-        ValueError: The name is none of these.
+        ValueError: The name is not one of the three.
         ImportError: The package is missing.
     """
     name = getattr(tensor_type, "value", tensor_type)

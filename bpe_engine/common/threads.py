@@ -16,10 +16,10 @@ _Result = TypeVar("_Result")
 def on_threads(
     work: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int
 ) -> Generator[tuple[_Item, _Result], None, None]:
-    """Yields each item with its result, in order. At most two items per thread wait.
+    """Yields each item with its result, in order. At most two items per thread are queued.
 
-    Errors of `work` and `items` are raised. After an error or Ctrl-C, waits for running calls
-    alone. Close the generator if its consumer may fail.
+    Errors of `work` and `items` are raised. After an error or Ctrl-C, waits only for running
+    calls. Close the generator if its consumer may fail.
     """
     with ThreadPoolExecutor(num_threads) as pool:
         waiting: deque[tuple[_Item, Future[_Result]]] = deque()

@@ -23,7 +23,7 @@ __all__ = [
 _PLAIN = {str, bytes, bytearray, int, float, complex, bool, range, type, type(None)}
 _PACKAGES = {"pathlib", "numpy", "decimal", "fractions"}
 
-#: Packages of columns.
+#: Packages whose columns are checked.
 _COLUMNS = ("pyarrow", "pandas", "polars")
 
 _LONGEST = 60
@@ -78,7 +78,7 @@ def listed(values: Iterable[_T]) -> list[_T]:
 
 
 def for_json(value: object) -> object:
-    """Converts a mapping to a dict, and other values to text: the ``default`` of ``json.dumps``."""
+    """Converts a mapping to a dict, and other values to text, as ``default`` of ``json.dumps``."""
     return dict(value) if isinstance(value, Mapping) else str(checked(value))
 
 
@@ -114,8 +114,8 @@ def describe(value: object) -> str:
 
 
 def with_text(error: ValueError, text: str) -> ValueError:
-    """Returns an error of the same class with another text; a class whose constructor takes more
-    than a text, such as JSONDecodeError, becomes ValueError."""
+    """Returns an error of the same class with a different text. A class whose constructor takes
+    more than a text, such as JSONDecodeError, becomes ValueError."""
     try:
         return type(error)(text)
     except TypeError:

@@ -1,6 +1,6 @@
-"""Corpora: from text to token files, exactly once, on one machine or many.
+"""Corpora: turns text into token files, each text exactly once, on one machine or many.
 
-`make_plan` plans, `run_plan` writes, `verify_corpus` checks, `merge_parts` makes one file of many,
+`make_plan` plans, `run_plan` writes, `verify_corpus` checks, `merge_parts` joins the parts,
 `corpus_report` sums up, `pack_rows` and `PackedRows` make rows for training. For engines,
 `units_of_rank` lists the tasks and `run_unit` runs one; `tokenize_batch` goes from Arrow to Arrow.
 The command is ``bpe-engine corpus``.

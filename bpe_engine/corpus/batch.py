@@ -1,4 +1,4 @@
-"""`tokenize_batch`: Arrow tables to Arrow tables, for data engines."""
+"""`tokenize_batch`, which turns Arrow tables of text into Arrow tables of ids, for data engines."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def tokenize_batch(
         field: The column of texts.
         id_field: The column of names, kept as ``id``.
         eod, bos: Special tokens after and before each text.
-        allow_special: Names that text may hold as tokens.
-        num_threads: Encoding threads; None for one per core.
+        allow_special: Names that are encoded as special tokens wherever they occur in text.
+        num_threads: Number of threads that encode; None for one per core.
 
     Returns:
         A batch of the same kind with ``input_ids`` (list of int32) and, with `id_field`, ``id``.

@@ -24,7 +24,7 @@ __all__ = ["Coder", "Engine", "load_engine"]
 
 
 def load_engine(name: str) -> Engine:
-    """Loads a tokenizer by the name of an encoding, or from a folder or a file.
+    """Loads a tokenizer by an encoding's name, or from a folder or file.
 
     Raises:
         OSError: The encoding, folder or file does not exist, or cannot be read.
@@ -45,7 +45,7 @@ class Coder:
 
     Args:
         engine: An `Encoding` or a `bpe_engine.hf.Tokenizer`.
-        allow_special: Names that text may hold as tokens, for trusted corpora.
+        allow_special: Names that are encoded as special tokens, for trusted corpora.
 
     Raises:
         CorpusError: A name is not a special token.
@@ -99,7 +99,7 @@ class Coder:
         return self._ids[name]
 
     def end_of_document(self) -> str | None:
-        """Returns the default name of the token that ends documents, or None."""
+        """Returns the name of the token that ends documents by default, or None."""
         return "<|endoftext|>" if "<|endoftext|>" in self._ids else None
 
     def encode(
@@ -134,7 +134,7 @@ def _unknown_id(engine: Tokenizer) -> int | None:
 
 
 def _drops_unknown(engine: Tokenizer) -> bool:
-    """Returns True if characters without a token are dropped; tests this with a rune."""
+    """Returns True if the tokenizer drops a rune, as an example of characters without a token."""
     try:
         with_rune, without = engine.encode_batch(["a\u16a0", "a"], add_special_tokens=False)
     except ValueError:  # Unknown text is an error.

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CorpusReader"]
 
-#: Maximum open files.
+#: Maximum number of open files.
 _MOST_OPEN = 64
 
 
 class CorpusReader(Reader):
-    """Reads a complete corpus. Id positions count through the whole corpus, part after part.
+    """Reads a complete corpus. Id positions run through the whole corpus, part after part.
 
     Args:
         out: The folder, or its plan.

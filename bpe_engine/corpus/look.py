@@ -1,4 +1,4 @@
-"""Samples token files for a report: document lengths, one tokenized document, fill of rows."""
+"""Samples token files for a report: document lengths, a tokenized document, use of rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DOCUMENTS, _SAMPLE, _ROWS = 1 << 20, 80, (512, 1024, 2048, 4096, 8192)
 
 @dataclass
 class Look:
-    """The first documents of a corpus."""
+    """Figures of the first documents of a corpus."""
 
     #: Number of documents sampled.
     documents: int
     #: Histogram: upper bound of ids per document, a power of two, to percent of documents.
     lengths: dict[str, float]
-    #: For each row length: the percentage of documents that fit whole, and the fill of rows with
-    #: one document each, in percent.
+    #: For each row length: the percentage of documents that fit whole, and the percentage of ids
+    #: that are not padding if each row has one document.
     rows: list[tuple[int, float, float]]
     #: Tokens of the first document, in visible form.
     sample: list[str]

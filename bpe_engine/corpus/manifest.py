@@ -25,9 +25,9 @@ __all__ = [
 #: Name of the manifest of merged files, instead of a unit number.
 MERGED = "merged"
 
-#: Maximum documents in the report.
+#: Maximum number of longest documents in a manifest.
 MOST_LONGEST = 5
-#: Maximum refused rows in a manifest. The folder ``refused`` lists all refused rows.
+#: Maximum number of refused rows in a manifest. The folder ``refused`` lists all of them.
 MOST_REFUSED = 1_000
 
 
@@ -37,7 +37,7 @@ class Manifest:
 
     plan: str
     unit: int | str
-    #: Numbers of input rows, of written documents, and of the empty ones among them.
+    #: Numbers of input rows, of written documents, and of empty documents among them.
     rows: int = 0
     written: int = 0
     empty: int = 0
@@ -69,7 +69,7 @@ class Manifest:
     refused_file: tuple[int, str] | None = None
 
     def add(self, other: Manifest) -> None:
-        """Adds the counts of the next unit; keeps the files."""
+        """Adds the counts of the next unit, but not its files."""
         for name in (
             "rows",
             "written",
@@ -96,16 +96,16 @@ class Manifest:
             self.add_source(uri, documents, size, tokens)
 
     def add_refused(self, rows: list[tuple[str, int, str, bool]]) -> None:
-        """Lists refused rows, up to `MOST_REFUSED`; the counts are kept elsewhere."""
+        """Adds refused rows, up to `MOST_REFUSED` in total, without changing the counts."""
         self.refused += rows[: MOST_REFUSED - len(self.refused)]
 
     def add_longest(self, longest: list[tuple[int, str, int]]) -> None:
-        """Keeps the longest documents, the first ones on ties."""
+        """Adds documents and keeps only the longest; of equally long documents, the first."""
         ranked = sorted([*self.longest, *longest], key=lambda document: -document[0])
         self.longest = ranked[:MOST_LONGEST]
 
     def add_source(self, uri: str, documents: int, size: int, tokens: int) -> None:
-        """Adds documents of an input."""
+        """Adds to the counts of an input."""
         before = self.sources.get(uri, (0, 0, 0))
         self.sources[uri] = (before[0] + documents, before[1] + size, before[2] + tokens)
 
@@ -117,7 +117,7 @@ def manifest_path(plan: Plan, unit: int | str) -> str:
 
 
 def write_manifest(plan: Plan, manifest: Manifest, scratch: str) -> None:
-    """Writes a manifest in one step."""
+    """Writes a manifest atomically."""
     path = manifest_path(plan, manifest.unit)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_at_once(path, sealed(asdict(manifest)), scratch)
@@ -127,7 +127,7 @@ def read_manifest(plan: Plan, unit: int | str) -> Manifest | None:
     """Reads a manifest; None if the unit does not exist yet.
 
     Raises:
-        CorpusError: The manifest is damaged, or of another plan.
+        CorpusError: The manifest is damaged, or belongs to a different plan.
     """
     path = manifest_path(plan, unit)
     way_out = f"delete it and {'merge' if unit == MERGED else 'run'} again"

@@ -20,7 +20,7 @@ from .shuffle import Permutation
 
 __all__ = ["merge_parts"]
 
-#: Maximum numbers of documents and of ids in a block to copy.
+#: Maximum numbers of documents and of ids that are copied at once.
 _DOCUMENTS, _TOKENS = 1 << 14, 1 << 22
 
 
@@ -30,7 +30,7 @@ def merge_parts(
     """Merges the parts of a complete corpus, and removes the parts and unfinished files.
 
     With a seed in the plan, the order of the documents depends only on the seed and the number of
-    documents. A merge killed and started again writes the same bytes. Only one process may merge.
+    documents. A merge restarted after a kill writes the same bytes. Only one process may merge.
 
     Args:
         out: The folder, or its plan.

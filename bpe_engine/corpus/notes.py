@@ -14,9 +14,9 @@ MANY_UNKNOWN = 0.01
 
 
 def notes_of(plan: Plan, total: Manifest) -> list[str]:
-    """Returns the notes on the units whose counts are in `total`.
+    """Returns notes on the units whose counts are in `total`.
 
-    Notes counted in manifests state their number of rows.
+    A note counted in manifests states its number of rows.
     """
     notes = [f"{plural(rows, 'row')}: {note}" for note, rows in total.notes.items()]
     if total.unknown >= MANY_UNKNOWN * max(total.tokens, 1):

@@ -1,4 +1,4 @@
-"""Encodes structured rows: segments, and messages with a chat template."""
+"""Encodes structured rows: segments, and messages that a chat template renders."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
     rendered by the template, whose own text is trusted.
 
     Returns:
-        The block with `Row` instead of the objects. Malformed rows, and rows that the template
-        rejects, are listed as bad.
+        The block with a `Row` in place of each object. Malformed rows, and rows that the template
+        rejects, are listed in ``bad``.
     """
     known = {row for row, _ in block.bad}
     rows: list[Row | None] = []

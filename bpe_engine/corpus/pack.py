@@ -30,12 +30,12 @@ __all__ = ["HEADER", "METHODS", "index_name", "index_sum", "pack_rows", "read_he
 
 METHODS = ("best-fit", "wrap")
 
-#: Bytes of the header.
+#: Size of the header in bytes.
 HEADER = 4096
 
 _FIELDS = {"plan", "length", "method", "seed", "rows", "pieces", "tokens", "sha256"}
 
-#: Documents packed together: enough to fill nearly every row, few enough for memory.
+#: Number of documents packed together: enough to fill nearly every row, few enough for memory.
 _WINDOW = 1 << 20
 
 #: Maximum row length: piece boundaries have 32 bits.
@@ -48,7 +48,7 @@ def index_name(length: int, method: str, seed: int | None = None) -> str:
 
 
 def read_header(path: str) -> dict[str, Any]:
-    """Reads the header of an index. Raises CorpusError if it or the file's length is wrong."""
+    """Reads the header of an index. Raises CorpusError if it or the file size is wrong."""
     try:
         with open(path, "rb") as file:
             header: dict[str, Any] = json.loads(file.read(HEADER))
@@ -80,12 +80,12 @@ def pack_rows(
     method: str = "best-fit",
     seed: int | None = None,
 ) -> str:
-    """Writes an index of rows of at most `length` ids. The same arguments write the same bytes.
+    """Writes an index of rows of at most `length` ids. The same arguments give the same bytes.
     Held-out documents are excluded.
 
     Args:
         out: The folder of a complete corpus, or its plan.
-        length: Maximum ids of a row.
+        length: Maximum number of ids in a row.
         method: "best-fit" puts each document, the longest first, into the fullest row that still
             has room; only documents longer than `length` are cut. "wrap" joins all documents and
             cuts: every row but the last is full.

@@ -34,7 +34,7 @@ class PackedRows:
         seed: The seed of the shuffle, None if not shuffled; optional if the corpus was packed once.
 
     Raises:
-        CorpusError: The index is missing or of another plan, or several indices fit.
+        CorpusError: The index is missing or belongs to another plan, or several indices match.
 
     >>> rows = PackedRows("corpus", 4096)  # doctest: +SKIP
     >>> rows[0]["input_ids"].shape  # doctest: +SKIP
@@ -53,7 +53,7 @@ class PackedRows:
         header = read_header(path)
         if header["plan"] != self._reader.plan.sha256 or header["tokens"] != self._reader.tokens:
             raise CorpusError(f"{path} belongs to another corpus; pack this one again")
-        #: Maximum ids of a row.
+        #: Maximum number of ids in a row.
         self.length: int = int(header["length"])
         self.method: str = str(header["method"])
         rows, pieces = int(header["rows"]), int(header["pieces"])

@@ -28,7 +28,7 @@ from .sealed import read_sealed, sealed, sum_of
 
 __all__ = ["NOT_VARIABLES", "Options", "Plan", "make_plan", "read_plan"]
 
-#: Input bytes of a unit of work.
+#: Size of a unit of work in bytes of input.
 UNIT_BYTES = 1 << 27
 
 _VERSION = 3
@@ -39,13 +39,13 @@ NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_gen
 #: Line ends would break olmo's index, and plans are UTF-8.
 _UNFIT = re.compile("[\r\n\ud800-\udfff]")
 
-#: Names of special tokens that may end a document.
+#: Matches names of special tokens that probably end documents.
 _ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Options:
-    """The choices of a plan. Each of them may change the written bytes."""
+    """The options of a plan, each of which can change the written bytes."""
 
     format: str = "megatron"
     #: Special tokens: `eod` after each document (in llm.c, before), `bos` before each; or None.
@@ -58,7 +58,7 @@ class Options:
     content: str = "text"
     #: For messages: the text of the chat template.
     template: str | None = None
-    #: For messages: the field of the tools; variables of the template by field, and with values.
+    #: For messages: the field of the tools; template variables from fields, and with fixed values.
     tools: str | None = "tools"
     template_fields: dict[str, str] = dataclasses.field(default_factory=dict)
     template_variables: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -75,7 +75,7 @@ class Options:
     allow_special: tuple[str, ...] = ()
     #: The seed of the order of documents, or None for the order of the inputs.
     shuffle: int | None = None
-    #: Share of documents that merging writes to separate files, for validation: the last ones.
+    #: Share of documents, from the end, that merging writes to separate files for validation.
     held_out: float = 0.0
     unit_bytes: int = UNIT_BYTES
 
@@ -107,8 +107,8 @@ class Options:
 class Plan:
     """The inputs, tokenizer, options and units of a corpus. Made by `make_plan`.
 
-    A unit is a list of parts of inputs. Each is written by a pure function of the plan and the
-    unit's number.
+    A unit is a list of parts of inputs. Its files are a pure function of the plan and the number
+    of the unit.
     """
 
     tokenizer: str
@@ -122,7 +122,7 @@ class Plan:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The plan as JSON."""
+        """The plan as a dict for JSON."""
         return {
             "version": _VERSION,
             "tokenizer": self.tokenizer,
@@ -190,18 +190,18 @@ def make_plan(
     nothing.
 
     Args:
-        inputs: Files, folders, globs, and URIs of fsspec.
+        inputs: Files, folders, globs, and fsspec URIs.
         tokenizer: The name of an encoding, or a folder or file with a tokenizer.
         out: The folder of the corpus.
         input_kind: The kind of all inputs, "jsonl", "text", "parquet", "arrow" or "csv", if their
-            names do not tell.
+            names do not show it.
         eod: The special token at the end of a document; None for none. By default
-            ``<|endoftext|>``; a tokenizer without one needs a name or None. Messages end as their
-            template says.
+            ``<|endoftext|>``; a tokenizer without this token needs a name or None. Messages end as
+            their template says.
         options: The other fields of `Options`.
 
     Raises:
-        CorpusError: An argument or an input does not fit, or the folder has another plan.
+        CorpusError: An argument or an input is invalid, or the folder has a different plan.
         FileNotFoundError: An input does not exist.
 
     >>> plan = make_plan(["docs/"], "gpt2", "corpus", format="nanogpt")  # doctest: +SKIP
@@ -357,7 +357,7 @@ def _write(plan: Plan) -> None:
                 f"{path} is another plan: {_difference(present, plan)}; {way_out}choose another folder"
             )
         return
-    # A killed planning process leaves this folder alone.
+    # A killed planning process leaves only this folder behind.
     if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
     with scratch_folder(plan.out, "plan") as folder:

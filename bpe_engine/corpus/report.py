@@ -55,7 +55,7 @@ class CorpusReport:
     longest: list[tuple[int, str, int]] = field(default_factory=list)
     #: By input: number of documents, bytes of text and ids.
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    #: The plan, which leads to the token files.
+    #: The plan, through which `page` reads the token files.
     plan: Plan | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> str:
@@ -77,7 +77,7 @@ class CorpusReport:
         ]
 
     def page(self) -> Page:
-        """Returns the report as the terminal shows it."""
+        """Returns the report as a page, which the terminal prints."""
         look = look_at(self.plan) if self.plan is not None and self.done == self.units else None
         rate = f"{self.tokens / self.text_bytes:.4f}" if self.text_bytes else "0"
         controls = sum(count for count, *_ in self.controls.values())

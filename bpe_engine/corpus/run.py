@@ -25,7 +25,7 @@ Progress = Callable[[Manifest], Any]
 def units_of_rank(
     out: str | os.PathLike[str] | Plan, rank: int = 0, world_size: int = 1
 ) -> list[int]:
-    """Returns the missing units of a rank: every `world_size`-th one.
+    """Returns the missing units that a rank writes: ``unit % world_size == rank``.
 
     Args:
         out: The folder of the plan, or the plan.
@@ -56,7 +56,7 @@ def run_plan(
         out: The folder of the plan, or the plan.
         processes: Number of processes; by default one per core and at most one per unit. With
             several, programs need ``if __name__ == "__main__":``, as for `multiprocessing`.
-        num_threads: Encoding threads per process; by default the remaining cores.
+        num_threads: Number of threads per process; by default an equal share of the cores.
         rank, world_size: The index of this machine, and the number of machines, as in Slurm.
         tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
         progress: Called with the manifest of each written unit.
@@ -133,7 +133,7 @@ def run_unit(
     *,
     num_threads: int = 1,
 ) -> Manifest:
-    """Writes a unit unless it exists: the task for Ray, Spark and other engines.
+    """Writes a unit unless it exists. This is the task for Ray, Spark and other engines.
 
     A process loads a tokenizer once. All machines must have access to the folder of the plan, its
     inputs and the tokenizer. Retrying a unit writes the same bytes.
@@ -142,7 +142,7 @@ def run_unit(
         out: The folder of the plan, or the plan.
         unit: A number from `units_of_rank`.
         tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
-        num_threads: Encoding threads.
+        num_threads: Number of threads that encode.
 
     Returns:
         The manifest of the unit.
@@ -161,7 +161,7 @@ def run_unit(
 
 _CODERS: dict[Any, Coder] = {}
 
-# ---- In a process of the pool ----
+# ---- Inside a worker process ----
 
 _ARGUMENTS: list[Any] = []
 

@@ -18,7 +18,7 @@ __all__ = ["move", "scratch_folder"]
 def scratch_folder(out: str, what: str) -> Iterator[str]:
     """Yields a new folder on the disk of the corpus, removed afterwards.
 
-    Errors of writing, such as a full disk, become CorpusError with the path.
+    Write errors, such as a full disk, become CorpusError with the path.
     """
     folder = os.path.join(out, "unfinished", f"{what}-{secrets.token_hex(8)}")
     try:

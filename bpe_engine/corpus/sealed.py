@@ -1,4 +1,4 @@
-"""JSON files with a checksum, by which reading detects any change."""
+"""JSON files with a checksum, so that readers detect any change."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
 
-#: Maximum characters of a reason: the error of a template may quote a document.
+#: Maximum length of a reason in characters: a template's error may quote a document.
 _LONGEST_REASON = 400
 
 _DROPS = "the tokenizer has no token for unknown text, and drops such characters"
@@ -44,11 +44,11 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
         plan: The plan.
         unit: The number of the unit.
         coder: The tokenizer of the plan.
-        threads: Encoding threads; None for one per core.
+        threads: Number of threads that encode; None for one per core.
 
     Raises:
-        CorpusError: An input cannot be read, has another size than in the plan, or has a row that
-            is not text; or a file cannot be written. Partial files are removed.
+        CorpusError: An input cannot be read, has a different size than in the plan, or has a row
+            that is not text; or a file cannot be written. Partial files are removed.
     """
     present = read_manifest(plan, unit)
     if present is not None:
@@ -92,7 +92,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
 
 
 def part_blocks(plan: Plan, part: Part, coder: Coder) -> Iterator[Block]:
-    """Yields the rows of a part of an input; rows of segments or messages come encoded."""
+    """Yields the rows of a part of an input; segments and messages are already encoded."""
     source = plan.inputs[part.input]
     for block in blocks(source, part, plan.options.fields, plan.options.separator):
         yield encode_objects(plan.options, coder, block) if isinstance(block.texts, list) else block
@@ -130,7 +130,7 @@ def _refused_path(folder: str, unit: int | str) -> str:
 def _settled(
     plan: Plan, source: Input, block: Block, offset: int, manifest: Manifest, folder: str
 ) -> Block:
-    """Applies `on_error` to rows that are not text: raises, drops the rows or keeps them empty."""
+    """Applies `on_error` to rows that are not text: raises, or drops or empties the rows."""
     policy = plan.options.on_error
     manifest.rows += len(block.texts)
     if policy == "raise":
@@ -148,7 +148,7 @@ def _settled(
     manifest.left_out += 0 if keeps else len(refused)
     manifest.kept_empty += len(refused) if keeps else 0
     manifest.add_refused(refused)
-    # A file, because the refused rows may exceed memory.
+    # Written to a file because the refused rows may not fit into memory.
     with open(_refused_path(folder, manifest.unit), "a", encoding="utf-8", newline="\n") as file:
         for input, row, reason, _ in refused:
             line = {"input": input, "row": row, "reason": reason}
@@ -248,7 +248,7 @@ def _count(
     import numpy as np
 
     source = plan.inputs[part.input]
-    # Line numbers count from the start of a byte range: many lines may precede the range.
+    # Line numbers count from the start of a byte range, which many lines may precede.
     is_range = source.kind == "jsonl" and part.first > 0
     name_of_part = f"{source.uri}[{part.first}:{part.last}]" if is_range else source.uri
     ids, ends = documents.ids, documents.ends

@@ -14,7 +14,7 @@ from .plan import NOT_VARIABLES, Options
 __all__ = ["unused_fields"]
 
 
-#: Keys with which formats of training data omit messages of the assistant.
+#: Keys by which formats of training data exclude assistant messages from training.
 _WEIGHTS = ("weight", "loss", "loss_weight", "train", "trainable")
 
 
@@ -22,7 +22,7 @@ class _Names(NamedTuple):
     variables: frozenset[str]
     #: Keys of objects that the template reads, and texts in the template.
     keys: frozenset[str]
-    #: Texts that the template compares with, such as roles.
+    #: Strings that the template compares values with, such as roles.
     compared: frozenset[str]
 
 
@@ -34,7 +34,7 @@ def unused_fields(options: Options, messages: Any, others: dict[str, Any]) -> It
     - is an object with the name of a variable among its keys, or
     - is a list of objects other than messages,
 
-    for weights of 0 under another key than `Options.weight_key`, and for variables that the
+    for weights of 0 under a key other than `Options.weight_key`, and for variables that the
     template does not read.
     """
     names = _names(options.template or "")
@@ -131,7 +131,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _describes_functions(value: Any) -> bool:
-    """True for function descriptions, as objects or as a JSON string."""
+    """Returns True for function descriptions, as objects or as a JSON string."""
     value = _parsed(value)
     tools = value if isinstance(value, list) else [value]
     return bool(tools) and all(map(_is_tool, tools))
@@ -139,7 +139,7 @@ def _describes_functions(value: Any) -> bool:
 
 def _is_tool(tool: Any) -> bool:
     function = tool.get("function", tool) if isinstance(tool, dict) else None
-    # With arguments, the object is a call.
+    # An object with arguments is a call.
     if not isinstance(function, dict) or "name" not in function or "arguments" in function:
         return False
     return "function" in tool or not function.keys().isdisjoint({"parameters", "input_schema"})

@@ -1,4 +1,4 @@
-"""Verifies a corpus: structure, counts, ids, ends of documents, sums, and samples of the source."""
+"""Verifies the structure, counts, ids, document ends and checksums of a corpus, and a sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .units import encoded, part_blocks, without_bad
 
 __all__ = ["Verification", "verify_corpus"]
 
-#: Maximum documents and ids per check.
+#: Maximum numbers of documents and ids that are checked at once.
 _DOCUMENTS, _TOKENS = 1 << 16, 1 << 22
 
 
@@ -52,10 +52,10 @@ def verify_corpus(
         out: The folder, or its plan.
         sample: Number of documents whose source is encoded again for comparison.
         tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
-        progress: Called with the documents so far and in total.
+        progress: Called with the number of documents so far and in total.
 
     Raises:
-        CorpusError: The plan is missing or was changed, or the tokenizer is a different one.
+        CorpusError: The plan is missing or was changed, or the tokenizer differs from the plan's.
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     result = Verification()

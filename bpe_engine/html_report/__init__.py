@@ -1,1 +1,1 @@
-"""Reports as HTML and Markdown, for `bpe_engine.corpus` and `vocab_tools`."""
+"""Renders reports as HTML and Markdown, for `bpe_engine.corpus` and `vocab_tools`."""

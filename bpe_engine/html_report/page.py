@@ -32,7 +32,7 @@ def best(value: Cell) -> Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: heading and kind of cells."""
+    """A column, with its heading and the kind of its cells."""
 
     title: str
     #: "text", "number", "id", "token", "tokens", "path", or "cut", a whole text in tokens.
@@ -40,7 +40,7 @@ class Column:
 
 
 def columns(titles: Mapping[str, str]) -> list[Column]:
-    """Returns columns by their titles and kinds."""
+    """Returns columns, given the kind by title."""
     return [Column(title, kind) for title, kind in titles.items()]
 
 
@@ -132,7 +132,7 @@ def plain(cell: Cell, kind: str = "text") -> str:
     return "" if cell is None else str(cell)
 
 
-#: Maximum rows of a table in HTML and Markdown; JSON has all.
+#: Maximum number of rows of a table in HTML and Markdown; JSON has all rows.
 MOST_ROWS = 1000
 
 #: Markup characters in cells of Markdown tables; HTML is escaped earlier.
@@ -186,7 +186,7 @@ def isolated(text: str) -> str:
 
 
 def with_escapes(markup: str) -> str:
-    r"""Returns HTML with escapes, and a leading continuation sign, isolated left to right.
+    r"""Returns HTML in which escapes and a leading continuation sign are isolated.
 
     >>> with_escapes(r"\xd7\x9c"), with_escapes("‥\u0e33")
     ('<bdi dir="ltr">\\xd7\\x9c</bdi>', '<bdi>‥</bdi>\u0e33')
@@ -197,7 +197,7 @@ def with_escapes(markup: str) -> str:
 
 
 def require_jinja2() -> Any:
-    """Returns the package jinja2. Raises ImportError that names the extra."""
+    """Returns the package jinja2, or raises an ImportError that names the extra."""
     try:
         import jinja2
     except ImportError as error:
@@ -228,7 +228,7 @@ def _template() -> Any:
 
 
 def rendered(page: Page) -> str:
-    """Returns the page as HTML. Raises ImportError when jinja2 is not installed."""
+    """Returns the page as HTML. Raises ImportError if jinja2 is not installed."""
     provenance = [*page.provenance, *_made_by()]
     return shown_path(_template().render(page=page, most=MOST_ROWS, provenance=provenance))
 

@@ -1,4 +1,4 @@
-"""Formats of token files, each a module with a writer and a checking reader."""
+"""Formats of token files, each a module with a writer and a reader that checks its files."""
 
 from __future__ import annotations
 

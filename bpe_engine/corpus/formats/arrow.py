@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ARROW", "PARQUET", "batch_of", "schema_of"]
 
-#: Maximum ids of a record batch or row group, unless one document is longer.
+#: Maximum number of ids in a record batch or row group, unless one document is longer.
 _GROUP = 1 << 22
 
 

@@ -19,7 +19,7 @@ __all__ = ["Array", "Documents", "Format", "Layout", "Reader", "Writer", "damage
 
 
 class Layout(NamedTuple):
-    """The facts about ids and documents that a format needs."""
+    """What a format needs to know about ids and documents."""
 
     #: Largest possible id, added tokens included; decides the width of ids.
     largest_id: int
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
     tokenizer: str
 
     def uint(self) -> str:
-        """Returns ``uint16`` if it holds every id, else ``uint32``."""
+        """Returns the dtype ``uint16`` if every id fits, else ``uint32``."""
         return "<u2" if self.largest_id < 1 << 16 else "<u4"
 
 
@@ -157,7 +157,7 @@ class Reader(ABC):
         return None
 
     def sources(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Any] | None:
-        """Returns the lines and the inputs of documents, if the format records them."""
+        """Returns the line and the input of each document, if the format records them."""
         return None
 
     def spans(self, first: int, last: int) -> npt.NDArray[np.int64]:
@@ -218,7 +218,7 @@ class Format(ABC):
 
 
 def lengths_of(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Returns document lengths from their ends."""
+    """Returns the lengths of documents, given their ends."""
     import numpy as np
 
     return np.diff(ends, prepend=0)

@@ -1,8 +1,8 @@
-"""llm.c's and nanoGPT's token files, with the ends of documents in further files.
+"""llm.c's and nanoGPT's token files, with the ends of documents in separate files.
 
 llm.c: a header of 1,024 bytes, then ids; EOD comes before each document. Merged, the files are
-shards of 100,000,000 ids, the first one for validation, and a document may continue in the next. A
-part is a shard. nanoGPT: ids of 16 bits without a header, EOD after each document. Neither format
+shards of 100,000,000 ids, the first for validation, and a document may continue in the next. A
+part is one shard. nanoGPT: ids of 16 bits without a header, EOD after each document. Neither format
 has an index, so a ``.docs`` file lists the end of each document in ids (64 bits) for packing and
 `verify`. An empty document is EOD alone, or has no ids without EOD.
 """
