@@ -1,4 +1,4 @@
-"""Batches for transformers' tokenizers that wrap ours, without one object per text."""
+"""Encodes batches for transformers' tokenizers that wrap ours, without an object per text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _new_lock() -> None:
 
 after_fork(_new_lock)
 
-#: Maximum encoders kept by a tokenizer.
+#: Maximum number of encoders that a tokenizer keeps.
 _MOST = 16
 #: The key under which transformers records that a long text caused a warning.
 _TOO_LONG = "sequence-length-is-longer-than-the-specified-maximum"
@@ -61,7 +61,7 @@ _PARAMETERS_OF_CALLS = (
     *_SHARED,
     *("tokenizer_kwargs", "kwargs"),
 )
-#: Arguments that `_encode_plus` takes in another form, and all arguments that it takes.
+#: Arguments that `_encode_plus` takes in a different form, and all of its arguments.
 _STRATEGIES = frozenset(("padding", "truncation", "max_length"))
 _OPTIONS = frozenset(_PARAMETERS_OF_CALLS[5:-2]) | {"split_special_tokens"}
 #: Options handled by transformers.
@@ -82,8 +82,8 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
     of numbers per tensor. Results are the same; row objects are created on access.
 
     Args:
-        base: The class of transformers.
-        result: The class of its results.
+        base: The transformers class.
+        result: The class of the results.
         own: The class of our tokenizers inside transformers'.
 
     Returns:
@@ -210,7 +210,7 @@ def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
     than the `_encode_plus` of `with_rows` takes to encode a sentence. Results are the same.
 
     Args:
-        base: The class of transformers, whose `_encode_plus` the calls reach.
+        base: The transformers class, whose `_encode_plus` the calls reach.
         own: The class of our tokenizers inside transformers'.
 
     Returns:
@@ -261,8 +261,8 @@ def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
 
 
 def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
-    """Returns the inputs of a call, and True for a batch; None for rare kinds of input and anything
-    but text."""
+    """Returns the inputs of a call, and True for a batch. The inputs are None if they are not text
+    or of a rare kind."""
     if isinstance(text, str):
         if text_pair is None or text_pair == "":
             return [text], False

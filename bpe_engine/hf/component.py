@@ -164,7 +164,7 @@ class Component:
         return self
 
     def _owned(self, part: Any) -> Component:
-        """Returns a part of this sequence, whose changes notify the sequence."""
+        """Returns a part as a component whose changes notify this sequence."""
         if isinstance(part, Component):
             owned = part
         else:
@@ -212,7 +212,7 @@ class Component:
         return json.dumps(self._json, separators=(",", ":"), ensure_ascii=False)
 
     def to_tokenizers(self) -> Any:
-        """Returns the component as an object of `tokenizers`, which must be installed.
+        """Returns the component as a `tokenizers` object; that package must be installed.
 
         Raises:
             ImportError: That package is not installed.
@@ -257,7 +257,7 @@ class Component:
         return (self._kind, self._spec) == (other._kind, other._spec)
 
     def __hash__(self) -> int:
-        # Only the kind and type, which never change.
+        # Hashes only the kind and type, which never change.
         return hash((self._kind, self.type))
 
     def __repr__(self) -> str:
@@ -293,7 +293,7 @@ def _shown(fields: dict[str, Any], kind: str = "") -> str:
 
 
 def component_of_tokenizers(kind: str, spec: str) -> Any:
-    """Builds the component of `tokenizers`, which must be installed."""
+    """Builds the `tokenizers` component; that package must be installed."""
     import tokenizers
 
     model = '{"type":"BPE","vocab":{},"merges":[]}'
@@ -302,7 +302,7 @@ def component_of_tokenizers(kind: str, spec: str) -> Any:
 
 
 def component_json(value: Any, kind: str) -> str | None:
-    """The JSON of a component of this package or of `tokenizers`."""
+    """Returns the JSON of a component of this package or of `tokenizers`."""
     if value is None:
         return None
     state = getattr(value, "__getstate__", None)
@@ -310,7 +310,7 @@ def component_json(value: Any, kind: str) -> str | None:
     if isinstance(value, Component):
         is_of_kind = value._kind == kind
     else:
-        # The classes of `tokenizers`, which may not be installed.
+        # Compares class names, because `tokenizers` may not be installed.
         is_of_kind = any(base.__name__ == _KINDS[kind][1] for base in type(value).__mro__)
     if not is_of_kind or not isinstance(state, bytes):
         raise TypeError(f"expected a {kind} or None, not {type(value).__name__}")

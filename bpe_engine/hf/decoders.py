@@ -46,7 +46,7 @@ class Decoder(Component):
 
     @staticmethod
     def custom(decoder: Any) -> Decoder:
-        """Raises `UnsupportedTokenizer`: steps in Python are not supported."""
+        """Raises `UnsupportedTokenizer`: decoders written in Python are not supported."""
         raise UnsupportedTokenizer("decoder: a decoder in Python is not supported")
 
 
@@ -74,7 +74,7 @@ class ByteLevel(Decoder):
 
 
 class CTC(Decoder):
-    """Joins consecutive equal tokens, and removes the padding between tokens, as for speech.
+    """Collapses repeated tokens, and removes the padding between tokens, as for speech.
 
     Args:
         pad_token: The padding.
@@ -135,8 +135,8 @@ class Strip(Decoder):
 
     Args:
         content: The character.
-        left: Maximum characters removed at the beginning.
-        right: Maximum characters removed at the end.
+        left: Maximum number of characters removed at the beginning.
+        right: Maximum number of characters removed at the end.
     """
 
     content: str = fields.character(default=" ")
@@ -145,7 +145,7 @@ class Strip(Decoder):
 
 
 class WordPiece(Decoder):
-    """Joins tokens that have the prefix to the previous token, and puts a space before all others.
+    """Joins tokens with the prefix to the previous token, and puts a space before other tokens.
 
     Args:
         prefix: The prefix.

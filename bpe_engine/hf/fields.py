@@ -39,9 +39,9 @@ class Field:
 
     Args:
         check: Returns the JSON of a value, or raises.
-        show: Returns the value of the JSON.
+        show: Converts the JSON back to the value.
         default: The default of the argument; without a default, the argument is required.
-        of_none: The value that stands for None.
+        of_none: The value that None stands for.
         init: Whether the constructor takes the attribute.
         alias: The argument's name, if different from the attribute's.
         name: The name in the JSON, if different from the attribute's.
@@ -91,12 +91,12 @@ class Field:
             raise
 
     def parameter(self, annotation: Any) -> inspect.Parameter:
-        """Returns the argument."""
+        """Returns the parameter of the constructor."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Parameter(self.alias, kind, default=self.default, annotation=annotation)
 
     def made(self, value: Any) -> Any:
-        """Returns an argument as JSON, after checking it."""
+        """Checks an argument, and returns it as JSON."""
         is_default = value is None and self.of_none is not None
         return self.check(self.of_none if is_default else value)
 
@@ -131,22 +131,22 @@ def _instance(*types: type) -> Callable[[Any], Any]:
 
 
 def flag(**options: Any) -> Any:
-    """True or False."""
+    """An attribute that is True or False."""
     return Field(_instance(bool), **options)
 
 
 def optional_flag(**options: Any) -> Any:
-    """True, False or None."""
+    """An attribute that is True, False or None."""
     return Field(_instance(bool, type(None)), **options)
 
 
 def text(**options: Any) -> Any:
-    """Text."""
+    """An attribute for text."""
     return Field(_instance(str), **options)
 
 
 def length(**options: Any) -> Any:
-    """A non-negative integer."""
+    """An attribute for a non-negative integer."""
 
     def check(value: int) -> int:
         if _instance(int)(value) < 0:
@@ -157,7 +157,7 @@ def length(**options: Any) -> Any:
 
 
 def character(**options: Any) -> Any:
-    """One character."""
+    """An attribute for one character."""
 
     def check(value: str) -> str:
         if len(_instance(str)(value)) != 1:
@@ -168,7 +168,7 @@ def character(**options: Any) -> Any:
 
 
 def behavior(**options: Any) -> Any:
-    """What to do with the matches of a pattern. `tokenizers` shows the words without ``_``."""
+    """An attribute for the treatment of matches. `tokenizers` shows the words without ``_``."""
     names = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
 
     def check(value: str) -> str:
@@ -178,7 +178,7 @@ def behavior(**options: Any) -> Any:
 
 
 def prepend_scheme(**options: Any) -> Any:
-    """Which texts get a mark in front."""
+    """An attribute that says which texts get a mark in front."""
     return Field(lambda value: _one_of(value, ["first", "never", "always"]), **options)
 
 
@@ -189,7 +189,7 @@ def _one_of(value: str, names: list[str]) -> str:
 
 
 def pattern(**options: Any) -> Any:
-    """A text or a regular expression to search for."""
+    """An attribute for a text or regular expression to search for."""
 
     def check(value: Any) -> dict[str, str]:
         if isinstance(value, str):
@@ -209,7 +209,7 @@ def pattern(**options: Any) -> Any:
 
 
 def charsmap(**options: Any) -> Any:
-    """The rules of a SentencePiece model."""
+    """An attribute for the normalization rules of a SentencePiece model."""
 
     def check(rules: Iterable[int]) -> str:
         if isinstance(rules, (str, int)):
@@ -220,7 +220,7 @@ def charsmap(**options: Any) -> Any:
 
 
 def token(**options: Any) -> Any:
-    """A token and its id."""
+    """An attribute for a token and its id."""
 
     def check(value: tuple[str, int]) -> list[Any]:
         if not isinstance(value, tuple) or list(map(type, value)) != [str, int]:
@@ -231,5 +231,5 @@ def token(**options: Any) -> Any:
 
 
 def parts(**options: Any) -> Any:
-    """The parts of a ``Sequence``."""
+    """An attribute for the parts of a ``Sequence``."""
     return Field(lambda value: value, is_hidden=True, **options)

@@ -67,13 +67,13 @@ class _Implementation(Tokenizer):
         return self._TRAINER(**{renamed.get(name, name): it for name, it in given.items()})
 
     def train(self, files: Any, *values: Any, **options: Any) -> None:
-        """Trains on files, with the arguments of the class of the same name in `tokenizers`."""
+        """Trains on files. Takes the arguments of the `tokenizers` class of the same name."""
         super().train(files, self._trainer(values, options))
 
     def train_from_iterator(
         self, iterator: Iterable[Any], *values: Any, length: int | None = None, **options: Any
     ) -> None:
-        """Trains on texts, with the arguments of the class of the same name in `tokenizers`."""
+        """Trains on texts. Takes the arguments of the `tokenizers` class of the same name."""
         super().train_from_iterator(iterator, self._trainer(values, options), length)
 
     def save_model(self, directory: str | os.PathLike[str], prefix: str | None = None) -> list[str]:
@@ -86,8 +86,8 @@ class _Implementation(Tokenizer):
 
 
 class BertWordPieceTokenizer(_Implementation):
-    """WordPiece with the normalizer and the pre-tokenizer of BERT; arguments as in
-    `bpe_engine.hf.Tokenizer.from_wordpiece`, but the vocabulary is optional.
+    """WordPiece with BERT's normalizer and pre-tokenizer. Takes the arguments of
+    `bpe_engine.hf.Tokenizer.from_wordpiece`; the vocabulary is optional.
 
     Raises:
         ValueError: A vocabulary lacks ``sep_token`` or ``cls_token``.
@@ -218,7 +218,7 @@ class CharBPETokenizer(_OfMerges):
     Args:
         vocab, merges: The lists of the model, or the paths of their files; both or neither.
         unk_token: Replaces characters that are not tokens.
-        suffix: Ends the tokens that end a word.
+        suffix: Marks the tokens at the end of a word.
         dropout: The probability of skipping a merge.
         lowercase: Whether text is lowercased.
         unicode_normalizer: ``"nfc"``, ``"nfd"``, ``"nfkc"`` or ``"nfkd"``.
@@ -325,7 +325,7 @@ class SentencePieceUnigramTokenizer(_Implementation):
 
 
 def _both(vocab: Any, merges: Any) -> tuple[Any, ...]:
-    """Returns the lists of a BPE model, or nothing if both are None."""
+    """Returns the vocabulary and merges of a BPE model, or an empty tuple if both are None."""
     if (vocab is None) != (merges is None):
         missing = "merges" if merges is None else "vocab"
         raise ValueError(f"{missing} is missing; give vocab and merges, or neither to train")

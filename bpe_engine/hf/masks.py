@@ -13,10 +13,10 @@ __all__ = ["with_masks"]
 
 
 def with_masks(original: Callable[..., Any], own: type) -> Callable[..., Any]:
-    """Wraps `apply_chat_template` to return masks for templates without tags, too.
+    """Wraps `apply_chat_template` to return masks also for templates without tags.
 
     Args:
-        original: The method of transformers.
+        original: The transformers method.
         own: The class of our tokenizers inside transformers'.
     """
     signature = inspect.signature(original)

@@ -44,7 +44,7 @@ _Own = TypeVar("_Own", bound="Model")
 
 
 class Model:
-    """A model on its own, or a live view of the model of a tokenizer.
+    """A standalone model, or a live view of a tokenizer's model.
 
     `BPE`, `WordPiece`, `WordLevel` and `Unigram` are its subclasses. ``seed`` applies to BPE with
     ``dropout`` and to Unigram with ``alpha``: with a seed, tokenization is deterministic.
@@ -53,7 +53,7 @@ class Model:
     _tokenizer: Pipeline
     #: Settable fields.
     _FIELDS: ClassVar[tuple[str, ...]] = ()
-    #: Maximum tokens and merges in a repr.
+    #: Maximum number of tokens and of merges in a repr.
     _MOST_SHOWN: ClassVar[int] = 5
 
     # Lets `isinstance` also accept the class of `tokenizers`, if imported.
@@ -324,8 +324,8 @@ class WordPiece(Model):
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
-        """Reads the tokens of a ``vocab.txt``: one line per id. Trailing whitespace is ignored, and
-        of equal lines, the last counts.
+        """Reads the tokens of a ``vocab.txt``: one line per id. Trailing whitespace is ignored; of
+        identical lines, the last counts.
 
         Raises:
             OSError: The file cannot be read.
@@ -361,7 +361,7 @@ class WordPiece(Model):
 
 
 class WordLevel(Model):
-    """A token for each word.
+    """Encodes each word as one token.
 
     Args:
         vocab: The words and their ids, or the path of a ``vocab.json``.
@@ -409,7 +409,7 @@ class Unigram(Model):
         vocab: The tokens and their scores, by id.
         unk_id: The id for unknown characters.
         byte_fallback: Whether unknown characters are encoded as byte tokens.
-        alpha: Samples a segmentation by scores times this number.
+        alpha: Samples a segmentation by its score times this number.
         nbest_size: The number of best segmentations to sample from.
         seed: Makes the choice deterministic.
 
@@ -488,7 +488,7 @@ _CLASSES: dict[str, type[Model]] = {
 
 
 def model_of(tokenizer: Pipeline) -> Model:
-    """Returns a live view of the model of a tokenizer."""
+    """Returns a live view of a tokenizer's model."""
     return _CLASSES[json.loads(tokenizer._model_fields())["type"]]._of(tokenizer)
 
 

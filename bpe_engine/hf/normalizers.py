@@ -54,7 +54,7 @@ class Normalizer(Component):
 
     @staticmethod
     def custom(obj: Any) -> Normalizer:
-        """Raises `UnsupportedTokenizer`: steps in Python are not supported."""
+        """Raises `UnsupportedTokenizer`: normalizers written in Python are not supported."""
         raise UnsupportedTokenizer("normalizer: a normalizer in Python is not supported")
 
 
@@ -83,19 +83,19 @@ class Lowercase(Normalizer):
 
 
 class NFC(Normalizer):
-    """Normalization form C: composed."""
+    """Unicode normalization form C: composes characters."""
 
 
 class NFD(Normalizer):
-    """Normalization form D: decomposed."""
+    """Unicode normalization form D: decomposes characters."""
 
 
 class NFKC(Normalizer):
-    """Normalization form KC: composed, with compatibility characters replaced."""
+    """Unicode normalization form KC: replaces compatibility characters, and composes."""
 
 
 class NFKD(Normalizer):
-    """Normalization form KD: decomposed, with compatibility characters replaced."""
+    """Unicode normalization form KD: replaces compatibility characters, and decomposes."""
 
 
 class Nmt(Normalizer):
@@ -104,7 +104,7 @@ class Nmt(Normalizer):
 
 
 class Precompiled(Normalizer):
-    """The rules of a SentencePiece model.
+    """Applies the normalization rules of a SentencePiece model.
 
     Args:
         precompiled_charsmap: The rules, as in the model.

@@ -46,7 +46,7 @@ class PreTokenizer(Component):
 
     @staticmethod
     def custom(pretok: Any) -> PreTokenizer:
-        """Raises `UnsupportedTokenizer`: steps in Python are not supported."""
+        """Raises `UnsupportedTokenizer`: pre-tokenizers written in Python are not supported."""
         raise UnsupportedTokenizer("pre_tokenizer: a pre-tokenizer in Python is not supported")
 
 

@@ -75,7 +75,7 @@ class ByteLevel(PostProcessor):
 
 class RobertaProcessing(PostProcessor):
     """Puts one token before the first sequence, another token after each sequence and before the
-    second one, and excludes whitespace from offsets.
+    second sequence, and excludes whitespace from offsets.
 
     Args:
         sep: The token after a sequence, and its id.
@@ -103,7 +103,7 @@ class TemplateProcessing(PostProcessor):
 
     Args:
         single: The template for one sequence.
-        pair: The template for two.
+        pair: The template for two sequences.
         special_tokens: The special tokens of the templates: pairs of a name and an id, or
             dictionaries with ``"id"``, ``"ids"`` and ``"tokens"``.
 

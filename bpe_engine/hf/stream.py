@@ -35,7 +35,7 @@ def _of_step(given: Any) -> list[int]:
 
 
 class DecodeStream:
-    """Decodes ids as they arrive, step by step like the class of the same name in `tokenizers`.
+    """Decodes ids as they arrive, step by step like the `tokenizers` class of the same name.
 
     Args:
         ids: Ids before the stream, whose text is not returned.
@@ -54,7 +54,7 @@ class DecodeStream:
 
         Args:
             tokenizer: The tokenizer of the ids.
-            id: An id, or several. Unknown ids yield no text.
+            id: One or more ids. Unknown ids yield no text.
 
         Returns:
             The new final text, or None.
@@ -64,7 +64,7 @@ class DecodeStream:
             Exception: The new id changes text already returned.
         """
         ids = _of_step(id)
-        # Accepts objects of transformers, too.
+        # Also accepts transformers tokenizers.
         tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)
         if not self._prefix and self._ids:
             prefix = tokenizer.decode(self._ids, self._skip)

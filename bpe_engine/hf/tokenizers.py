@@ -38,11 +38,11 @@ _PIECES = b"\n"
 class Tokenizer(Face, _core.Tokenizer):
     """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
 
-    Threads may share and change a tokenizer: a call uses the state at the start of the call.
+    Threads can share and change a tokenizer: each call uses the state at its start.
 
     Args:
-        model: The contents of a ``tokenizer.json``, as text or as bytes; or a model, also of
-            `tokenizers`, which is copied.
+        model: The contents of a ``tokenizer.json``, as text or as bytes; or a model of this package
+            or of `tokenizers`, which is copied.
 
     Raises:
         UnsupportedTokenizer: The file requires an unsupported feature; the message names it with
@@ -165,14 +165,14 @@ class Tokenizer(Face, _core.Tokenizer):
         add_prefix_space: bool = False,
         special_tokens: Iterable[str | AddedToken] = (),
     ) -> Tokenizer:
-        """Reads the two files of GPT-2 as `tokenizers.ByteLevelBPETokenizer` and transformers
-        read them: text is split by GPT-2's pattern, and nothing is added to it.
+        """Reads GPT-2's two files like `tokenizers.ByteLevelBPETokenizer` and transformers:
+        GPT-2's pattern splits text, and nothing is added to the text.
 
         Args:
             vocab: The ``vocab.json``, which maps tokens to ids.
             merges: The ``merges.txt``: a line for each pair, two tokens with a space between them.
             add_prefix_space: Whether to put a space before a text without a leading space.
-            special_tokens: Names to recognize before anything else. The files list none.
+            special_tokens: Names to find before text is split. The files list none.
 
         Raises:
             OSError: A file cannot be read.
@@ -310,12 +310,12 @@ class Tokenizer(Face, _core.Tokenizer):
 
         Args:
             files: The paths of text files, or one path.
-            trainer: A trainer of `bpe_engine.hf.trainers`, or of `tokenizers`. By default the trainer
-                of the model with its defaults.
+            trainer: A trainer of `bpe_engine.hf.trainers` or `tokenizers`. By default the trainer
+                for the model, with default arguments.
 
         Raises:
             OSError: A file cannot be read.
-            TypeError: The trainer is for another type of model.
+            TypeError: The trainer is for a different type of model.
             ValueError: A file is not UTF-8, or the trainer has a wrong value.
         """
         from .training import texts_of_files, train
@@ -361,7 +361,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
     @property
     def special_tokens_set(self) -> set[str]:
-        """The added tokens, forbidden for untrusted text."""
+        """The names of the added tokens, which untrusted text cannot form."""
         return {token.content for token in self.get_added_tokens_decoder().values()}
 
     @property
@@ -433,7 +433,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
     @property
     def normalizer(self) -> Normalizer | None:
-        """The first step: changes the text."""
+        """The first step, which normalizes the text."""
         return self._get("normalizer")  # type: ignore[no-any-return]
 
     @normalizer.setter
@@ -501,7 +501,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
 
 def _reason(error: ValueError, contents: bytes) -> str:
-    """Explains why a file cannot be read, and names the method for a file of another kind."""
+    """Explains why a file cannot be read, and which method reads a file of this kind."""
     start = contents.lstrip()[:1]
     if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
         return " is a tekken.json, which bpe_engine.open_tokenizer reads"
@@ -520,7 +520,7 @@ def is_ours(tokenizer: object) -> bool:
     """Returns True if a tokenizer encodes with this package.
 
     Args:
-        tokenizer: A tokenizer of transformers, of `tokenizers`, of this package or of any other.
+        tokenizer: A tokenizer from transformers, `tokenizers`, this package or any other.
 
     >>> import bpe_engine
     >>> is_ours(bpe_engine.get_encoding("gpt2")), is_ours(object())

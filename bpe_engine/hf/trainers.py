@@ -1,7 +1,7 @@
 """Trainers of models, with the names, arguments and defaults of `tokenizers.trainers`.
 
-`bpe_engine.hf.Tokenizer.train` and ``train_from_iterator`` take one. The result depends on the texts and
-the arguments only: the order of files and the number of threads change nothing.
+`bpe_engine.hf.Tokenizer.train` and ``train_from_iterator`` take a trainer. The result depends only
+on the texts and the arguments, not on the order of files or the number of threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .components import AddedToken
 
 __all__ = ["BpeTrainer", "Trainer", "UnigramTrainer", "WordLevelTrainer", "WordPieceTrainer"]
 
-#: Arguments that are numbers, numbers or None, and texts or None.
+#: Arguments of type int, of type int or None, and of type str or None.
 _COUNTS = ("vocab_size", "min_frequency", "max_piece_length", "n_sub_iterations", "seed_size")
 _LIMITS = ("limit_alphabet", "max_token_length")
 _AFFIXES = ("continuing_subword_prefix", "end_of_word_suffix", "unk_token")
@@ -32,7 +32,7 @@ Progress = Callable[[int, int], object]
 
 
 class Trainer:
-    """Base of all trainers: arguments are settable attributes."""
+    """The base of all trainers. Arguments are settable attributes."""
 
     #: Type of the trained models.
     _MODEL: ClassVar[str]
@@ -114,12 +114,12 @@ class BpeTrainer(_OfCharacters):
         min_frequency: Minimum frequency of a merged pair.
         show_progress: Show progress on a terminal.
         special_tokens: Tokens with the first ids.
-        limit_alphabet: Maximum characters of the alphabet, by frequency.
+        limit_alphabet: Maximum size of the alphabet, which keeps the most frequent characters.
         initial_alphabet: Characters of the alphabet that need not occur, such as
             `bpe_engine.hf.pre_tokenizers.ByteLevel.alphabet`.
-        continuing_subword_prefix: Begins tokens that do not begin a word.
-        end_of_word_suffix: Ends tokens that end a word.
-        max_token_length: Exclusive limit on characters of a token longer than two.
+        continuing_subword_prefix: Prefix of tokens inside a word.
+        end_of_word_suffix: Suffix of tokens at the end of a word.
+        max_token_length: Exclusive limit on the length of tokens of more than two characters.
 
     >>> from bpe_engine import hf
     >>> tokenizer = hf.Tokenizer(hf.BPE())
@@ -141,7 +141,7 @@ class BpeTrainer(_OfCharacters):
 
 @dataclass
 class WordPieceTrainer(_OfCharacters):
-    """Trains `WordPiece` as `BpeTrainer` trains BPE, with a prefix for the rest of words.
+    """Trains `WordPiece` as `BpeTrainer` trains BPE, with a prefix for tokens inside a word.
 
     Args:
         vocab_size, min_frequency, show_progress, special_tokens: As in `BpeTrainer`.
@@ -168,10 +168,10 @@ class WordPieceTrainer(_OfCharacters):
 
 @dataclass
 class WordLevelTrainer(_OfWords):
-    """Trains `WordLevel`: the most frequent words, equal ones in the order of their bytes.
+    """Trains `WordLevel`: keeps the most frequent words, ties in byte order.
 
     Args:
-        vocab_size: Maximum tokens.
+        vocab_size: Maximum number of tokens.
         min_frequency: Minimum frequency of a word.
         show_progress: Show progress on a terminal.
         special_tokens: Tokens with the first ids.
@@ -188,17 +188,17 @@ class WordLevelTrainer(_OfWords):
 
 @dataclass
 class UnigramTrainer(Trainer):
-    """Trains `Unigram`: starts from many pieces, and drops the least valuable ones.
+    """Trains `Unigram`: starts from many pieces, and drops the least valuable pieces.
 
     Args:
         vocab_size: The number of tokens.
         show_progress: Show progress on a terminal.
         special_tokens: Tokens with the first ids.
-        initial_alphabet: Characters that become pieces even without occurring.
+        initial_alphabet: Characters that become pieces even if they do not occur.
         shrinking_factor: The share of pieces kept in each round.
-        unk_token: The token for unknown characters; the first one if it is no special token.
-        max_piece_length: Maximum characters of a piece, up to 255.
-        n_sub_iterations: Estimations of scores per round.
+        unk_token: The token for unknown characters; the first token if it is not a special token.
+        max_piece_length: Maximum length of a piece in characters, up to 255.
+        n_sub_iterations: Number of score estimations per round.
         seed_size: The initial number of pieces.
 
     >>> from bpe_engine import hf
@@ -258,7 +258,7 @@ def trainer_of(kind: str) -> Trainer:
 
 
 def as_trainer(trainer: Any) -> Trainer:
-    """Returns a trainer of this module unchanged, or converts one of `tokenizers`."""
+    """Returns a trainer of this module unchanged; converts a `tokenizers` trainer."""
     if isinstance(trainer, Trainer):
         return trainer
     if isinstance(trainer, type):

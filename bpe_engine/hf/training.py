@@ -17,13 +17,13 @@ from .trainers import Trainer, as_trainer, trainer_of
 
 __all__ = ["texts_of_files", "texts_of_iterator", "train"]
 
-#: Bytes or characters of text counted per block.
+#: Size of a block of text to count, in bytes or characters.
 BLOCK = 1 << 20
 
 
 def train(tokenizer: Pipeline, trainer: Any, texts: Iterator[list[str]], lines: str) -> Trainer:
-    """Replaces the model of a tokenizer with one learned from texts. If an error is raised, the
-    tokenizer is unchanged. Returns the trainer used."""
+    """Replaces a tokenizer's model with a model learned from texts, and returns the trainer used.
+    If an error is raised, the tokenizer is unchanged."""
     model = json.loads(tokenizer._model_json(False))
     chosen: Trainer = trainer_of(model["type"]) if trainer is None else as_trainer(trainer)
     if chosen._MODEL != model["type"]:
@@ -108,7 +108,7 @@ def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
 
 
 def _has_texts(value: Any) -> bool:
-    """True for text and for objects that may contain texts. A dict would yield its keys."""
+    """Returns True for text and objects that may contain texts. A dict would yield its keys."""
     is_wrong = isinstance(value, (bytes, bytearray, Mapping)) or is_arrow(value)
     return not is_wrong and isinstance(value, Iterable)
 

@@ -41,9 +41,9 @@ _replaced: dict[str, Any] = {}
 
 
 class _Backend(Tokenizer):
-    """A tokenizer for objects of transformers.
+    """A tokenizer inside a transformers tokenizer.
 
-    Its added tokens are objects of `tokenizers`, and `tokenizers.decoders.DecodeStream` accepts it.
+    Its added tokens are `tokenizers` objects, and `tokenizers.decoders.DecodeStream` accepts it.
     """
 
     # Number of changes that affect decoding; the twin records the number at its creation.
@@ -129,7 +129,7 @@ _backend.train_new_from_iterator = _with_training(_backend.train_new_from_iterat
 
 
 def is_theirs(tokenizer: Any) -> bool:
-    """Returns True for an object of `tokenizers`: ours are instances of its class as well."""
+    """Returns True for a `tokenizers.Tokenizer`; `isinstance` would also accept ours."""
     return issubclass(type(tokenizer), tokenizers.Tokenizer)
 
 
@@ -161,7 +161,7 @@ def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
 
     Args:
         tokenizer_or_folder: A `Tokenizer`, a transformers tokenizer (which is changed and
-            returned), or the folder of a pretrained one.
+            returned), or the folder of a pretrained tokenizer.
         kwargs: For a `Tokenizer`, arguments of ``transformers.TokenizersBackend``, such as
             ``eos_token``; for a folder, arguments of ``AutoTokenizer.from_pretrained``.
 
@@ -170,7 +170,7 @@ def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
 
     Raises:
         UnsupportedTokenizer: The file requires an unsupported feature.
-        TypeError: The argument is something else.
+        TypeError: The argument has another type.
         ImportError: transformers is not installed.
     """
     if isinstance(tokenizer_or_folder, Tokenizer):
@@ -220,7 +220,7 @@ class _File:
 
     @functools.cached_property
     def whole(self) -> Any:
-        """The object of `tokenizers`."""
+        """The `tokenizers.Tokenizer`, read on first use."""
         return self._original.from_file(self.path)
 
     def __getattr__(self, name: str) -> Any:
@@ -245,7 +245,7 @@ class _Reader:
         return getattr(self._original, name)
 
     def from_str(self, json: str) -> Any:
-        """Reads the tokenizer that transformers trains: our object, if the tokenizer before was
+        """Reads the tokenizer that transformers trains: our object if the original tokenizer is
         ours."""
         return (_Backend if _is_training.get() else self._original).from_str(json)
 
@@ -361,13 +361,13 @@ def _class_for(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type
 
 
 def patch_transformers() -> None:
-    """Makes ``from_pretrained`` of transformers return tokenizers around ours: on
+    """Makes transformers' ``from_pretrained`` return tokenizers that wrap ours: on
     ``AutoTokenizer``, and on the classes that have a ``tokenizer.json``.
 
     For an unsupported file, transformers' tokenizer is returned, and the reason is logged once.
     ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which accepts both
-    kinds of tokenizer; the class of `tokenizers` accepts both, too, but keeps a second vocabulary
-    in memory for ours. Repeated calls do nothing. `is_ours` tells which tokenizers are ours.
+    kinds of tokenizer; the `tokenizers` class also accepts both, but keeps a second vocabulary in
+    memory for ours. Repeated calls do nothing. `is_ours` tells which tokenizers are ours.
     """
     with _lock:
         if _replaced:

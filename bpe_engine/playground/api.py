@@ -1,4 +1,4 @@
-"""Answers the page's requests, from JSON to JSON."""
+"""Answers the page's JSON requests with JSON."""
 
 from __future__ import annotations
 

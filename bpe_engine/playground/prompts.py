@@ -27,7 +27,7 @@ def prompt(
     Args:
         vocabulary: The tokenizer.
         messages: ``role``, ``content``, and ``trusted``, true for messages of the program; an
-            assistant's may have ``reasoning`` and ``tool_calls``.
+            assistant message can have ``reasoning`` and ``tool_calls``.
         format: A format of `render_chat`; or None for `template`.
         template: The text of a chat template.
         tools: JSON schemas of functions, which only templates take.
@@ -37,8 +37,8 @@ def prompt(
     Returns:
         ``safe``, the tokens of `encode_segments` with their origins and the assistant's mask;
         ``naive``, the tokens of ``encode(text, allowed_special="all")``, with the origin "forged"
-        for special tokens made by untrusted text; and ``controls``, the control strings in
-        untrusted text; ``parts``, the tokens of each part.
+        for special tokens made by untrusted text; ``controls``, the control strings in untrusted
+        text; and ``parts``, the tokens of each part.
     """
     if tools and template is None:
         raise ValueError(
@@ -60,7 +60,7 @@ def prompt(
     owners = [index for index, segment in enumerate(segments) for _ in segment.text]
     naive = []
     for id, (start, end) in zip(ids, spans):
-        # Tokens without characters count for the text before them.
+        # A token without characters has the origin of the text at its position.
         touched = {_origin(segments[owner]) for owner in owners[start : max(end, start + 1)]}
         if vocabulary.is_special(id):
             naive.append("forged" if "untrusted" in touched else "control")
@@ -132,7 +132,7 @@ def _template(
     for index, message in enumerate(messages):
         role, mark = message["role"], trusted if message["trusted"] else untrusted
         make = functools.partial(mark, role=role, source=f"messages[{index}]")
-        # The role comes from the page's menu, not from outside text.
+        # The role comes from the page's menu, not from untrusted text.
         content = {"role": trusted(role), "content": make(message["content"])}
         given.append({**content, **_more(message, make)})
     known = vocabulary.tokenizer.special_tokens_set

@@ -1,4 +1,4 @@
-"""Serves the page to this machine only, for requests that carry the secret."""
+"""Serves the page to this machine only, and only to requests with the secret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .api import Api
 
 __all__ = ["MAX_BODY", "Server"]
 
-#: Maximum request bytes: a text of maximum size with every character escaped.
+#: Maximum size of a request in bytes: a text of maximum size with every character escaped.
 MAX_BODY = 1 << 24
 # Idle timeout of a connection, in seconds.
 _PATIENCE = 60
@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
 
     @cached_property
     def hosts(self) -> frozenset[str]:
-        """Allowed Host headers; any other one indicates DNS rebinding."""
+        """Allowed Host headers; any other header indicates DNS rebinding."""
         return frozenset(f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost"))
 
 
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(404, "not found")
 
     def do_POST(self) -> None:
-        """Answers a request of the page."""
+        """Answers a request from the page."""
         # A connection with an unread body cannot be reused.
         self.close_connection = True
         path = self._allowed_path()
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, contents, "application/json")
 
     def _allowed_path(self) -> str | None:
-        """Returns the path after the secret; refuses other requests and returns None."""
+        """Returns the path after the secret; None after refusing a request that is not allowed."""
         host, origin = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
         site = self.headers.get("Sec-Fetch-Site", "none")
         try:
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Logs nothing, because log lines would reveal the secret."""
 
     def handle(self) -> None:
-        """Handles the connection; ignores errors after the page is closed."""
+        """Handles the connection; reports a connection that ends early in one line."""
         try:
             super().handle()
         except (ConnectionError, TimeoutError):

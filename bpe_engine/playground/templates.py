@@ -1,4 +1,4 @@
-"""The chat template in the folder of a tokenizer, for the playground's prompts."""
+"""Reads the chat template in a tokenizer's folder, for the playground's prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens of a text under several encodings, and its pieces."""
+"""Encodes a text with several encodings, and finds the piece at an offset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .vocabularies import Vocabulary
 
 __all__ = ["MAX_ENCODINGS", "MAX_TEXT", "piece_at", "tokens_of"]
 
-#: Maximum encodings side by side.
+#: Maximum number of encodings side by side.
 MAX_ENCODINGS = 4
 #: Maximum length of a text in characters.
 MAX_TEXT = 1 << 20
@@ -54,7 +54,7 @@ def tokens_of(
 
 def piece_at(vocabulary: Vocabulary, text: str, place: int, special: bool) -> str:
     """Returns the piece at the byte offset `place` of the concatenated tokens, or "" after the
-    last."""
+    last piece."""
     allowed = set(vocabulary.tokenizer.special_tokens_set) if special else set()
     position = 0
     for piece in vocabulary.tokenizer.split(text, allowed_special=allowed):

@@ -34,7 +34,7 @@ class Vocabulary:
         return self._table[id]
 
     def is_special(self, id: int) -> bool:
-        """True for a special token."""
+        """Returns True for a special token."""
         return self._table.kind(id) == "special"
 
     def joined(self, ids: Sequence[int]) -> bytes:
@@ -43,7 +43,7 @@ class Vocabulary:
 
     @functools.cached_property
     def ranks(self) -> dict[bytes, int] | str:
-        """The rank of each ordinary token, or the reason for their absence."""
+        """The rank of each ordinary token, or the reason why the tokenizer has no ranks."""
         try:
             tokenizer = self.tokenizer
             is_ranked = tokenizer._unranked is None
@@ -68,10 +68,10 @@ class Vocabularies:
         return [*known, *(name for name in self._opened if name not in known)]
 
     def get(self, name: str) -> Vocabulary:
-        """Returns an encoding of this package, or one opened before.
+        """Returns an encoding of this package, or an encoding opened before.
 
         Raises:
-            ValueError: The name is unknown; the message suggests another.
+            ValueError: The name is unknown; the message suggests another name.
         """
         if name not in self._opened:
             if name not in list_encoding_names():
@@ -83,7 +83,7 @@ class Vocabularies:
         return self._opened[name]
 
     def open(self, source: str) -> Vocabulary:
-        """Opens an encoding or model by its name, a file or a folder.
+        """Opens an encoding by its name or a model's name, or from a file or folder.
 
         Args:
             source: A name, or any source of `bpe_engine.open_tokenizer`.
@@ -114,7 +114,7 @@ class Vocabularies:
             ) from None
 
     def _add(self, path: str, tokenizer: Encoding) -> Vocabulary:
-        """Adds an opened file and its chat template, under the shortest free end of its path."""
+        """Adds an opened file and its chat template, under the shortest unused end of its path."""
         parts = Path(path).parts
         for count in range(1, len(parts) + 1):
             name = "/".join(parts[-count:])

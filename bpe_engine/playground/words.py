@@ -1,4 +1,4 @@
-"""Merges of a piece, step by step."""
+"""Shows the merges of a piece step by step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .vocabularies import Vocabulary
 
 __all__ = ["merge_steps", "steps"]
 
-#: Maximum bytes of a piece whose merges are shown: each step lists all parts.
+#: Maximum length in bytes of a piece whose merges are shown: each step lists all parts.
 _LONGEST_PIECE = 200
 _MOST_PIECES = 500
 

@@ -1,4 +1,4 @@
-"""Token counts by prompt part, prompt comparison, and truncation of conversations to a budget."""
+"""Counts tokens by prompt part, compares prompts, and truncates conversations to a budget."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNKNOWN = 1 << 31
 
 
 class Part(NamedTuple):
-    """Prompt part with its token count."""
+    """A part of a prompt with its token count."""
 
     #: Path such as "tools[1]" or "messages[2].content", or the label of a segment.
     name: str
@@ -59,12 +59,12 @@ class Part(NamedTuple):
 
 # Group and index of the template's own part.
 _TEMPLATE = ("template", -1)
-# `Part(...)` in half the time.
+# Makes a `Part` in half the time of `Part(...)`.
 _part: Callable[[Any], Part] = partial(tuple.__new__, Part)
 
 
 class Side(NamedTuple):
-    """First differing token in one of two prompts."""
+    """The first differing token in one of two prompts."""
 
     place: int
     #: Name of the part, such as "messages[0].content".
@@ -145,7 +145,7 @@ class Account:
         return {"total": self.total, "estimates": self.estimates, "parts": parts}
 
     def compare(self, before: Account) -> Comparison:
-        """Compares this prompt with an earlier one of the same model."""
+        """Compares this prompt with an earlier prompt for the same model."""
         if not isinstance(before, Account):
             raise TypeError(f"compare takes an Account, not {type(before).__name__}")
         one, other = before._tokenizer, self._tokenizer
@@ -220,7 +220,7 @@ def _name(group: str, at: int, field: str = "") -> str:
 
 @dataclass(eq=False)
 class _Unit:
-    """Tool, document or message with the text of each field."""
+    """A tool, document or message, with the text of each field."""
 
     group: str
     at: int
@@ -230,18 +230,18 @@ class _Unit:
 
     @cached_property
     def said(self) -> tuple[Any, ...]:
-        """Label and fields, without the template's text around a message."""
+        """The label and fields, without the template's text around a message."""
         return self.label, *sorted(it for it in self.fields.items() if it[0] != "template")
 
 
 def _leaves(segments: Sequence[Segment]) -> tuple[dict[tuple[str, int], dict[str, int]], list[int]]:
-    """Returns the number of each leaf of the tree by part, and by field (or ""); and the leaf of
-    each segment."""
+    """Numbers the leaves of the tree. Returns the leaves by part and by field (or ""), and the leaf
+    of each segment."""
     items: dict[tuple[str, int], dict[str, int]] = {_TEMPLATE: {"": 0}}
     leaf_of: list[int] = []
     size = 1
     last, message, leaf = None, -1, 0
-    # A loop without tuples: the garbage collector costs more than the steps.
+    # Makes no tuples in the loop: garbage collection would cost more than the loop itself.
     for origin in map(itemgetter(6), segments):
         if origin is not last:
             last, at = origin, origin[0]
@@ -275,7 +275,7 @@ def _with_origin(segment: Segment) -> Segment:
 def part_rows(title: str, parts: Sequence[Part], width: int = 80, bar: str = "█") -> list[str]:
     """Returns table rows with the name, tokens, share and bar of each part.
 
-    Parts under 1 % share a row: messages by role, others by group.
+    Parts under 1 % share a row: messages by role, other parts by group.
     """
     total = sum(part.tokens for part in parts)
     rows = [(title, total), *_rows(parts, total / 100, "  ", "")]
@@ -323,7 +323,7 @@ def account_prompt(
 ) -> Account:
     """Counts the tokens of each part of a prompt.
 
-    With a tokenizer the counts are exact: the ids equal `encode_segments`. Template text around a
+    With a tokenizer, the counts are exact, for the ids of `encode_segments`. Template text around a
     message is the message's part "template". Template text inside a tool belongs to the tool.
 
     Args:
@@ -380,7 +380,7 @@ def _listed(values: Any, name: str = "a prompt of messages or segments") -> list
 
 @contextmanager
 def _named_keys(**given: list[Any]) -> Iterator[None]:
-    """Names the place of a key that JSON does not have."""
+    """Adds the place of a key that is not valid in JSON to an error."""
     try:
         yield
     except TypeError as error:
@@ -406,7 +406,7 @@ def _closed(messages: list[Any], tools: list[Any], model: str) -> Account:
         text = value if isinstance(value, str) else json.dumps(value, default=for_json)
         ids = encoding.encode(text, disallowed_special=())
         if len(ids) != count:
-            # The rule counts another text. The part is kept entirely or not at all.
+            # The rule counts a different text, so the part is kept as a whole or not at all.
             ids = [_UNKNOWN | zlib.crc32(text.encode("utf-8", "replace"))] * count
         numbers += ids
         runs += (len(numbers), *[len(segments)] * 3, 0)
@@ -415,7 +415,7 @@ def _closed(messages: list[Any], tools: list[Any], model: str) -> Account:
 
 
 class PartChange(NamedTuple):
-    """Change of a part between two prompts."""
+    """The change of a part between two prompts."""
 
     #: "grown" (at the end), "added", "removed", "moved", "date", "key order", "whitespace" or
     #: "edited"; "reasoning" and "template" if the template renders the same messages differently.
@@ -428,7 +428,7 @@ class PartChange(NamedTuple):
 
 
 class Comparison:
-    """Prompt tokens saved by the cache of an earlier prompt. Created by `Account.compare`."""
+    """The tokens of a prompt that an earlier prompt's cache saves. Created by `Account.compare`."""
 
     def __init__(self, before: Account, after: Account):
         self.before: Account = before
@@ -438,7 +438,7 @@ class Comparison:
 
     @cached_property
     def first(self) -> tuple[Side | None, Side | None]:
-        """First differing token in the earlier and later prompts. None at the end of a prompt."""
+        """The first differing token of the earlier and the later prompt; None at a prompt's end."""
         return self.before._side(self.kept), self.after._side(self.kept)
 
     def cached(self, block: int = 16) -> int:
@@ -454,12 +454,12 @@ class Comparison:
 
     @property
     def billed_as_cached(self) -> int:
-        """Number of cached tokens: OpenAI's rule for closed models, blocks of 16 for others."""
+        """Number of cached tokens: OpenAI's rule for closed models, else blocks of 16 tokens."""
         return self.cached_by_openai if self.after.ids is None else self.cached()
 
     @cached_property
     def changes(self) -> list[PartChange]:
-        """Changes of parts. A change at the first difference comes first."""
+        """The changed parts. A change at the first difference comes first."""
         old, new = self.before._units, self.after._units
         found: list[PartChange] = []
         groups = (unit.group for units in (old, new) for unit in units.values())
@@ -472,7 +472,7 @@ class Comparison:
                 if one != other:
                     kind = "date" if _dateless(one) == _dateless(other) else "template"
                     found.append(_change(kind, new[name], "template"))
-        # The first token of a text can be its message's template.
+        # The first token of a text can belong to the template part of its message.
         units = [side.part.partition(".")[0] for side in self.first if side]
         found.sort(key=lambda it: it.part.partition(".")[0] not in units)
         return found
@@ -612,7 +612,7 @@ def _change(kind: str, unit: _Unit, field: str = "") -> PartChange:
 
 
 class Step(NamedTuple):
-    """Prompt of a log compared with an earlier prompt."""
+    """A prompt of a log, compared with an earlier prompt."""
 
     account: Account
     #: Comparison with one of the last 32 prompts: the same conversation, or the longest common
@@ -631,7 +631,7 @@ def follow(accounts: Iterable[Account]) -> Iterator[Step]:
         found = [(bool(said & them), account.compare(before)) for before, them in reversed(recent)]
         is_same, best = max(found, key=lambda it: (it[0], it[1].kept), default=(False, None))
         change = next((it for it in best.changes if it.kind != "grown"), None) if best else None
-        # Other conversations have other text. Only a difference in shared text is a change.
+        # Different conversations have different text. Only a difference in shared text is a change.
         if change and not is_same and change.kind in ("added", "removed", "edited", "template"):
             change = None
         yield Step(account, best, change)
@@ -714,7 +714,7 @@ def _starts(messages: Sequence[Any]) -> list[int]:
         calls |= {"None": at} if made or value_of(message, "function_call") else {}
         is_result = value_of(message, "role") in _RESULTS
         need = calls.get(str(value_of(message, "tool_call_id")), -1) if is_result else at
-        # Items of OpenAI's Responses, and parts of Anthropic's messages.
+        # Items of OpenAI's Responses API, and parts of Anthropic messages.
         for item in (message, *parts):
             kind, key = str(value_of(item, "type")), value_of(item, "call_id")
             if kind.endswith(("_call", "tool_use")):

@@ -1,4 +1,4 @@
-"""Template text before an answer, which determines the start of the model's part of a turn."""
+"""Finds the template text before an answer, which determines where the model's part starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOOL_ROLES = frozenset(["function", "ipython", "tool"])
 
 
 class Header(NamedTuple):
-    """Template text before an answer."""
+    """The template text before an answer."""
 
     #: All text between the preceding message and the answer.
     whole: str
@@ -31,7 +31,7 @@ class Header(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Template text around the answers of the model."""
+    """The template text around the model's answers."""
 
     #: Headers of answers after a question and after a tool result.
     headers: tuple[Header, Header]
@@ -96,7 +96,7 @@ def _endings(call: list[Segment], answered: list[Segment]) -> list[str]:
 
 
 def turns_of(roles: Sequence[Any]) -> list[int | None]:
-    """Returns the index in `Answers.headers` of each assistant message, and None for others."""
+    """Returns the index in `Answers.headers` for each assistant message, else None."""
     return [
         int(place > 0 and roles[place - 1] in _TOOL_ROLES) if role == "assistant" else None
         for place, role in enumerate(roles)

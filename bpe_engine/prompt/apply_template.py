@@ -37,7 +37,7 @@ def choose(templates: str | _Templates | None, asked_for: str | None, tools: Any
     """Returns the template for a conversation.
 
     Raises:
-        ValueError: The tokenizer has no template, or several without a default.
+        ValueError: The tokenizer has no template, or several templates and no default.
     """
     if isinstance(templates, Mapping):
         if asked_for is not None:

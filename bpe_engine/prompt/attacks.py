@@ -30,7 +30,7 @@ _INVISIBLE = ("\u200b", "\u200d", "\u00ad", "\ufeff", "\u2060", "\x00")
 
 
 class Trick(NamedTuple):
-    """Technique for writing a control token."""
+    """A technique for writing a control token."""
 
     name: str
     #: Description for reports.
@@ -177,7 +177,7 @@ def _silent_calls(messages: _Messages) -> _Messages:
 
 
 def simplified(messages: _Messages) -> Iterator[_Messages]:
-    """Yields a conversation, then simpler variants for templates that reject the first one."""
+    """Yields a conversation, then simpler variants for templates that reject the original."""
     changes = (_without_system, _without_reasoning, _silent_calls)
     for chosen in product((False, True), repeat=len(changes)):
         made = messages
@@ -191,7 +191,7 @@ _FREE_KEYS, _FREE = ("arguments", "properties"), "remark"
 
 
 class Place(NamedTuple):
-    """Position of a caller-supplied string."""
+    """The position of a caller-supplied string."""
 
     #: Display name of the field.
     field: str

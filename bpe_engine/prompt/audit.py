@@ -81,12 +81,12 @@ class Audit:
 
     @cached_property
     def segments(self) -> list[int]:
-        """Segment index of each id: the segment that contains its first byte or names the token."""
+        """The index of each id's segment, which contains the first byte or names the token."""
         return self._ids.segments()
 
     @cached_property
     def special(self) -> list[bool]:
-        """Flags of the ids: True for special tokens of trusted segments."""
+        """A flag for each id: True for special tokens of trusted segments."""
         return list(map(bool, self._ids.special()))
 
     @cached_property
@@ -123,7 +123,7 @@ class Audit:
 
     @property
     def origins(self) -> list[Origin | None]:
-        """Origins of the ids' segments in a prompt from `render_template`, otherwise None."""
+        """The origin of each id's segment in a prompt from `render_template`, otherwise None."""
         return [self._origins[segment] for segment in self.segments]
 
     @property
@@ -147,7 +147,7 @@ class Audit:
         mixed: bool = False,
         said: bool = False,
     ) -> list[int]:
-        """Returns a mask with 1 for ids written by the role and 0 for others.
+        """Returns a mask with 1 for ids written by the role and 0 for other ids.
 
         In a prompt from `render_template`, the assistant writes whole turns: all text from the end
         of the generation prompt to the token that ends the turn, including call markup and

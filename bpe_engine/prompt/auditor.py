@@ -1,4 +1,4 @@
-"""`audit_template`: attempts to forge control tokens through caller-supplied fields."""
+"""`audit_template`, which tries to forge control tokens through caller-supplied fields."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def audit_template(
     max_seconds: float = 600.0,
     **variables: Any,
 ) -> TemplateAudit:
-    """Attempts to forge each control token through each caller-supplied field.
+    """Tries to forge each control token through each caller-supplied field.
 
     Each string of messages, tools, documents and variables is filled with the name of each control
     token, by each trick of `TemplateAudit.tricks`. Every prompt is encoded on two paths: as one
@@ -61,8 +61,8 @@ def audit_template(
 
     Args:
         template: A chat template.
-        tokenizer: The model's: an `Encoding`, a `bpe_engine.hf.Tokenizer` or a
-            `bpe_engine.Tokenizer`. Its special tokens are the control tokens; of a tokenizer file,
+        tokenizer: The model's tokenizer: an `Encoding`, a `bpe_engine.hf.Tokenizer` or a
+            `bpe_engine.Tokenizer`. Control tokens are its special tokens or, in a tokenizer file,
             all added tokens except whitespace.
         max_seconds: Time limit in seconds. Each rendering also has the limit of `ChatTemplate`.
         variables: Other template variables, set by the program. Missing variables that the template
@@ -100,7 +100,7 @@ def _roles(tokenizer: Face) -> dict[str, Segment]:
 
 
 def _controls(tokenizer: Face) -> dict[int, str]:
-    """Returns the special tokens by id, without whitespace and the unknown token, which any text
+    """Returns the special tokens by id, except whitespace and the unknown token, which any text
     may produce."""
     unknown = tokenizer.encode_segments([untrusted(_UNKNOWN)])
     names = sorted(name for name in tokenizer.special_tokens_set if name.strip())
@@ -109,7 +109,7 @@ def _controls(tokenizer: Face) -> dict[int, str]:
 
 
 class _Encoded(NamedTuple):
-    """Prompt encoded on both paths."""
+    """A prompt encoded on both paths."""
 
     segments: list[Segment]
     audit: Audit
@@ -197,8 +197,8 @@ class _Auditor:
         self._field(field)
 
     def _try_place(self, given: Mapping[str, Any], place: Place) -> None:
-        """Tries all tricks at a position. If the field was tried before, only the tricks that
-        depend on the surrounding text."""
+        """Tries all tricks at a position, or only the tricks that depend on the surrounding text
+        if the field was tried before."""
         was_shown = self._is_shown(place.field)
         segments = self._rendered(replaced(given, place, _WORD))
         left, found, right = whole_text(segments or ()).partition(_WORD)
@@ -231,7 +231,7 @@ class _Auditor:
         for first in range(0, len(spellings), _AT_ONCE):
             filled = "".join(map(_within, spellings[first : first + _AT_ONCE]))
             forged |= self._attack(given, trick, {place: filled})
-        # Tried one by one: how the template handles one token may hide the others.
+        # Tried one by one, because the handling of one token may hide the other tokens.
         for spelling, name in texts.items():
             if name in self.written and name not in forged:
                 self._attack(given, trick, {place: _within(spelling)})

@@ -30,17 +30,17 @@ DICT_METHODS = frozenset(dir(dict))
 _NATIVE_METHODS = frozenset(
     ["endswith", "get", "items", "lstrip", "rstrip", "split", "startswith", "strip"]
 )
-#: Loop attributes that a template may read.
+#: Loop attributes that a template can read.
 LOOP_ATTRIBUTES = frozenset(["first", "index", "index0", "last", "length", "revindex", "revindex0"])
 
 
 class TracingGenerator(CodeGenerator):
-    """Code generator with trusted string literals and the operators of `language`."""
+    """A code generator with trusted string literals and the operators of `language`."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.constants: dict[str, Traced] = {}
-        #: Whether output may stay in parts. False where the output is read again.
+        #: Whether output can remain in parts. False where the output is read again.
         self.splits_output = True
         # Functions applied to the results of expressions, by expression id.
         self._given_to: dict[int, str] = {}
@@ -76,7 +76,7 @@ class TracingGenerator(CodeGenerator):
             self.writeline(f"yield {turn}")
             self._turns.append(turn)
         if not frame.soft_frame:
-            # The branches of a condition count toward the enclosing block. As in `limits.use`.
+            # As in `limits.use`. The branches of a condition count toward the enclosing block.
             cost = _cost_of(nodes)
             self.writeline(f"traced_limits.room -= {cost}")
             self.writeline("if traced_limits.room < traced_limits.next_look:")
@@ -102,7 +102,7 @@ class TracingGenerator(CodeGenerator):
             self._given_to[id(node.test)] = "traced_guarded"
         is_unpacked = isinstance(node.target, nodes.Tuple)
         self._given_to[id(node.iter)] = "traced_each" if is_unpacked else "traced_opened"
-        # A loop that writes nothing separates no text, even inside a turn.
+        # A loop without output does not separate text, even inside a turn.
         is_output = self._is_output(frame) and not node.recursive
         is_output = is_output and (len(self._turns) == 1 or _writes(node))
         if is_output and isinstance(node.target, nodes.Name):
@@ -305,7 +305,7 @@ class TracingGenerator(CodeGenerator):
 
 
 def _writes(node: nodes.Node) -> bool:
-    """Returns whether any node inside may write output."""
+    """Returns whether a node contains nodes that may write output."""
     kinds = (nodes.Output, nodes.CallBlock, nodes.FilterBlock, nodes.Block, nodes.Include)
     return next(node.find_all(kinds), None) is not None
 

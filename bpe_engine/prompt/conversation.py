@@ -30,7 +30,7 @@ class Conversation:
     """The ids of a prompt that grows and changes.
 
     An update costs as much as its changes plus a comparison with the previous text. Any number of
-    threads may use a conversation. The last of several updates wins. The memory (see `memory`)
+    threads can use a conversation; of concurrent updates, the last wins. The memory (see `memory`)
     holds the text, twice if the encoding normalizes, and 4 bytes for each id, 32 bytes for each KB
     of text and 56 bytes for each special token.
 
@@ -78,8 +78,8 @@ class Conversation:
         return Change(*self._state.update_segments(_segments(prompt)))
 
     def append(self, more: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
-        """Appends to the prompt. Equals `update` with the whole prompt, at the cost of the new
-        text.
+        """Appends to the prompt. The result is the same as of `update` with the whole prompt, at
+        the cost of the new text.
 
         This cost requires text that can be split (see `stable_prefix`). Otherwise the text after
         the last special token is encoded again. Three operations cost as much as the whole prompt:
@@ -94,8 +94,8 @@ class Conversation:
             The number of ids kept, and all ids after them.
 
         Raises:
-            ValueError, TypeError: As in `update`; or `more` is not of the kind of the prompt so
-                far. The prompt is unchanged.
+            ValueError, TypeError: As in `update`; or only one of `more` and the prompt so far is
+                text. The prompt is unchanged.
 
         >>> import bpe_engine
         >>> conversation = Conversation(bpe_engine.get_encoding("gpt2"))
@@ -161,8 +161,8 @@ def stable_prefix(
     allowed_special: Literal["all"] | Collection[str] | None = None,
     disallowed_special: Literal["all"] | Collection[str] | None = None,
 ) -> tuple[list[int], int]:
-    """Returns the ids that stay the same for any continuation of a text, and the number of
-    characters covered. Takes the arguments of the tokenizer's `encode` and raises the same errors.
+    """Returns the ids of a text that no continuation changes, and the number of characters that
+    they cover. Takes the arguments of the tokenizer's `encode` and raises the same errors.
 
     >>> import bpe_engine
     >>> stable_prefix(bpe_engine.get_encoding("gpt2"), "hello world, how are y")

@@ -1,4 +1,4 @@
-"""Encoding, counting and auditing of segments for every tokenizer."""
+"""Encodes, counts and audits segments with any tokenizer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def encode(
     on_control: OnControl = "encode",
     control: Collection[str] = (),
 ) -> list[int]:
-    """See `Encoding.encode_segments`."""
+    """Implements `Encoding.encode_segments`."""
     segments = _prepared(engine, segments, on_control, control)
     return encode_segments(engine, segments, bool(join)).tolist()
 
@@ -80,7 +80,7 @@ def count_segments(
 def audit(
     engine: Pipeline, segments: _Segments, join: bool = True, control: Collection[str] = ()
 ) -> Audit:
-    """See `Encoding.audit_segments`."""
+    """Implements `Encoding.audit_segments`."""
     segments = _listed(segments)
     ids = audit_segments(engine, segments, bool(join))
     names = _named(control)
@@ -178,7 +178,7 @@ def _untrusted_runs(segments: Sequence[Any]) -> list[_Run]:
 
 
 class _Found(NamedTuple):
-    """Control string with its character span in the joined texts of a run."""
+    """A control string with its character span in the joined texts of a run."""
 
     string: ControlString
     start: int

@@ -93,14 +93,14 @@ def _is_text(value: object) -> bool:
 
 
 def marked_safe(value: Any) -> Escaped:
-    """``value|safe``"""
+    """Implements ``value|safe``."""
     if isinstance(value, Markup) or not hasattr(value, "__html__"):
         return value if isinstance(value, Escaped) else _wrapped(text_of(value))
     return Escaped(value.__html__())
 
 
 def escaped(value: Any) -> Escaped:
-    """``value|e``: escaped text, which also escapes text joined to it."""
+    """Implements ``value|e``: returns escaped text, which also escapes text joined to it."""
     if hasattr(value, "__html__"):
         return marked_safe(value)
     text = text_of(value)

@@ -26,7 +26,7 @@ def field_of(key: str) -> str:
 
 
 def value_of(data: Any, key: str) -> Any:
-    """Returns the value of a key of a mapping, or of an attribute of another object, or None."""
+    """Returns the value of a mapping's key or of another object's attribute, or None."""
     return data.get(key) if isinstance(data, (dict, Mapping)) else getattr(data, key, None)
 
 

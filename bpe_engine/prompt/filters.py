@@ -1,5 +1,5 @@
-"""Filters and tests of the template language. Filters that build strings keep origins, and all
-filters count their cost. The others are Jinja's own."""
+"""Filters and tests of the template language. Filters that build strings keep origins; other
+filters are Jinja's own. All filters count their cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Returns JSON in the form of transformers, without HTML escapes. The result is untrusted."""
+    """Returns JSON as transformers formats it, without HTML escapes. The result is untrusted."""
     use(STRING + size_of(x))
     encoder = json.JSONEncoder(
         ensure_ascii=ensure_ascii,
@@ -190,8 +190,8 @@ def _quadratic(*values: Any) -> int:
 
 
 def _listing(value: Any = None, *others: Any) -> int:
-    """Returns the cost of filters that create lists. The length is that of a value, or a numeric
-    argument."""
+    """Returns the cost of filters that create lists. The length is the length of a value,
+    or a numeric argument."""
     size = STRING * len(value) if hasattr(value, "__len__") else 0
     return size + ITEM * max((other for other in others if isinstance(other, int)), default=0)
 

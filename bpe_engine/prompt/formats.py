@@ -27,8 +27,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Turn:
-    """Layout of a message. ``{name}`` is replaced by the message's value of that key, which is
-    untrusted. All other text is trusted."""
+    """The layout of a message. ``{name}`` is replaced by the message's value for that key, which
+    is untrusted. All other text is trusted."""
 
     #: Text that the program writes before the message.
     head: str
@@ -40,7 +40,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class ChatFormat:
-    """Chat format: text before the first message, and a `Turn` for each role.
+    """A chat format: text before the first message, and a `Turn` for each role.
 
     Parts of a message may have separate turns: ``call`` for each tool call, with ``{name}`` and
     ``{arguments}``, ``thinking`` for the reasoning, and ``channel`` for a message that names a

@@ -19,7 +19,7 @@ _DIRECTIVE = re.compile(
 
 
 def percent(text: str, values: Any) -> str:
-    """``text % values`` for any string without escaping. Text that replaces %s keeps its origin."""
+    """Implements ``text % values`` without escaping. Text that replaces %s keeps its origin."""
     check_filled(text, "%", values)
     text = as_traced(text)
     whole = str.__mod__(text, values)
@@ -49,7 +49,7 @@ def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) ->
 
 
 def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], str]) -> str:
-    """``text.format(*args, **kwargs)``; `native` formats without origins."""
+    """Implements ``text.format(*args, **kwargs)``; `native` formats without origins."""
     check_format(text, (*args, *kwargs.values()) if isinstance(kwargs, dict) else (kwargs,))
     whole = native()
     text = as_traced(text)
@@ -81,7 +81,7 @@ def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], 
 
 
 _NUMBER = re.compile(r"\d+")
-# Width of *, which consumes a value. It cannot follow a name in brackets.
+# A width of *, which consumes a value and cannot follow a name in brackets.
 _STAR = re.compile(r"%[^a-zA-Z%(]*\*")
 
 
@@ -93,7 +93,7 @@ def check_filled(format: str, sign: str, values: Any) -> None:
         return
     size = size_of(values)
     if not (isinstance(values, tuple) and sign == "%"):
-        # A format may use each value any number of times.
+        # A format can use each value any number of times.
         items = (*values.values(), None) if isinstance(values, dict) else values
         items = items if isinstance(items, tuple) else (items,)
         size += count * max(map(size_of, items), default=0)

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class Scalar:
-    """Number, bool or None from the caller, whose text has flags."""
+    """A number, bool or None from the caller, whose text has flags."""
 
     __slots__ = ()
     text_flags: int
@@ -129,6 +129,6 @@ def opened(value: Any) -> Any:
 
 
 def each_opened(items: Any) -> Any:
-    """Returns the items of a loop that unpacks them, with labels."""
+    """Returns the labeled items of a loop that unpacks its items."""
     items = opened(items)
     return list(map(opened, items)) if type(items) is list else items

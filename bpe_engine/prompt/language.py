@@ -63,7 +63,7 @@ def counted(value: Any) -> Any:
 
 
 def add(values: tuple[Any, ...]) -> Any:
-    """``a + b + c``"""
+    """Implements ``a + b + c``."""
     for value in values:
         kind = type(value)
         if kind is not str and kind is not Traced:
@@ -77,7 +77,7 @@ def output(values: tuple[Any, ...]) -> str:
 
 
 def join(values: tuple[Any, ...]) -> str:
-    """``a ~ b``"""
+    """Implements ``a ~ b``."""
     return concat(map(text_of, values))
 
 
@@ -145,7 +145,7 @@ def _contains(left: Any, right: Any) -> bool:
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def checked(left: Any, right: Any) -> Any:
         if type(left) not in _SCALARS and type(right) not in _SCALARS:
-            # Both are traversed in parallel, up to the end of the smaller one.
+            # Both operands are traversed in parallel, up to the end of the smaller operand.
             use(min(size_of(left), size_of(right)))
         return compare(left, right)
 
@@ -169,7 +169,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def raise_exception(message: str) -> None:
-    """Rejects the conversation: called by templates."""
+    """Rejects the conversation. Templates call this function."""
     raise TemplateError(message)
 
 
@@ -181,18 +181,18 @@ def strftime_now(format: str) -> str:
 
 
 class TemplateDict:
-    """``dict(...)``, without the attributes of the class."""
+    """Implements ``dict(...)``, without the attributes of the class."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         return dict(*args, **kwargs)
 
     def fromkeys(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
-        """``dict.fromkeys``"""
+        """Implements ``dict.fromkeys``."""
         return dict.fromkeys(*args, **kwargs)
 
 
 class TemplateNamespace(Namespace):
-    """``namespace(...)``, without names that begin with an underscore."""
+    """Implements ``namespace(...)``, without names that begin with an underscore."""
 
     def __init__(*args: Any, **kwargs: Any) -> None:
         self, *rest = args
@@ -215,7 +215,7 @@ def _check_name(name: object) -> None:
 
 
 class GenerationBlocks(Extension):
-    """``{% generation %}``: the text inside belongs to the assistant."""
+    """Implements ``{% generation %}``: the text inside belongs to the assistant."""
 
     tags: set[str] = {"generation"}
 

@@ -39,11 +39,11 @@ clock: Callable[[], float] = time.monotonic
 
 
 class TemplateLimitError(ValueError):
-    """A template exceeds its limit of time, depth or size."""
+    """Raised if a template exceeds its limit of time, depth or size."""
 
 
 class Limits:
-    """Limits of one rendering, and the amounts that remain."""
+    """The limits of one rendering, and the amounts that remain."""
 
     __slots__ = ("characters", "deadline", "next_look", "room", "seconds")
 

@@ -49,8 +49,8 @@ class Sample:
             "[]".
 
     Raises:
-        ValueError: The template rejects a plain question, or is too large. jinja2.TemplateError:
-        The template has errors.
+        ValueError: The template rejects a plain question, or is too large.
+        jinja2.TemplateError: The template has errors.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Sample:
         self._tokenizer = tokenizer
         self._given = {"bos_token": special(BOS), "eos_token": special(EOS), **variables}
         self._needs_tools = False
-        #: User question.
+        #: The rendered user question.
         self.plain: list[Segment] = self._first()
 
     def render(
@@ -127,7 +127,7 @@ _REFUSED = "the template refuses it"
 
 @dataclass(frozen=True)
 class TemplateReport:
-    """Result of `stable_prefix_check`."""
+    """The result of `stable_prefix_check`."""
 
     #: Change of the earlier part for each kind of continuation. None if the earlier part is
     #: unchanged.

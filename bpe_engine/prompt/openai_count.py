@@ -1,4 +1,4 @@
-"""Token counts of requests to OpenAI's chat API, exact where OpenAI has published a rule.
+"""Counts the tokens of requests to OpenAI's chat API, exactly where OpenAI has published a rule.
 
 The rule is in "How to count tokens with tiktoken" of OpenAI's cookbook. It covers gpt-3.5-turbo,
 gpt-4 and gpt-4o with strings and functions with flat parameters. All other content counts as text
@@ -57,7 +57,7 @@ def _is_object(field: Any, value: Any) -> bool:
 
 
 class ChatTokens(int):
-    """Number of tokens, with the list of estimates.
+    """A number of tokens, with the list of its estimates.
 
     >>> from bpe_engine.prompt import count_chat_tokens
     >>> count = count_chat_tokens([{"role": "user", "content": "1 + 1?"}], "gpt-5")
@@ -167,7 +167,7 @@ def _encoding(model: str) -> Encoding:
 
 
 class _Counter:
-    """Counter for the parts of one request, which records the estimates."""
+    """Counts the parts of one request, and records the estimates."""
 
     def __init__(self, encoding: Encoding, model: str):
         if encoding.name not in _FUNCTION:

@@ -1,4 +1,4 @@
-"""Token counts of pictures in OpenAI requests, by the published tile prices."""
+"""Counts the tokens of pictures in OpenAI requests, by the published tile prices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["picture_tokens"]
 
 #: Models, tokens per picture, and tokens per 512-pixel tile: the table "Tile-based image
 #: tokenization" of OpenAI's guide "Images and vision". Names may end with a date; the table has no
-#: others.
+#: other models.
 _PRICES = tuple(
     (re.compile(rf"(?:{names})(?:-\d{{4}}-\d\d-\d\d)?"), base, tile)
     for names, base, tile in (

@@ -1,4 +1,4 @@
-"""Converts a caller's template input to plain data, without running code of the caller."""
+"""Converts a caller's template input to plain data, without running the caller's code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Plain:
             raise TypeError(f"{_path(name, value, error.value)} {error}") from None
 
     def data(self, value: Any) -> Any:
-        """Copies plain data. Anything else becomes a placeholder."""
+        """Copies plain data. Other values become placeholders."""
         copy, characters = copy_plain(value, self.other)
         self.characters += characters
         return copy
@@ -100,13 +100,13 @@ class Plain:
             if key not in self._numbers:
                 self._numbers[key] = self._labels.flags(segment)
             number = self._numbers[key]
-        # Trust is per character: a set of names would turn into trust in every name.
+        # Trust is per character, so a set of names would become trust in every name.
         is_trusted = is_special or segment.allowed_special is True
         return given(str.__str__(text), is_trusted, number)
 
 
 class _Empty(tuple[Any, ...]):
-    """Empty tuple with a unique address: Python shares one `()`, and labels are keyed by
+    """An empty tuple with a unique address: Python shares one `()`, and labels are keyed by
     address."""
 
     __slots__ = ()
@@ -117,7 +117,7 @@ _Empty.__name__ = "tuple"
 
 
 class _NoText(TypeError):
-    """Placeholder for a value that a template cannot use."""
+    """Raised for a value that a template cannot use."""
 
     def __init__(self, value: Any, message: str):
         super().__init__(message)

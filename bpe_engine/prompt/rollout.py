@@ -23,7 +23,7 @@ _SHOWN = 40
 
 
 class TemplateNotStable(ValueError):
-    """A template renders the earlier part of a conversation differently than before."""
+    """Raised if a template renders the earlier part of a conversation differently than before."""
 
     def __init__(self, message: int | None, offset: int, expected: str, found: str):
         where = "the text around the messages" if message is None else f"messages[{message}]"
@@ -167,12 +167,12 @@ class Rollout:
 
     @property
     def mask(self) -> list[int]:
-        """1 for each sampled id, 0 for others, including an end token that `append` adds."""
+        """1 for each sampled id, 0 for other ids, including an end token that `append` adds."""
         return [int(part.is_sampled) for part in self._parts for _ in part.ids]
 
     @property
     def logprobs(self) -> list[float | None]:
-        """The log-probability of each sampled id, if one was given; None for others."""
+        """The log-probability of each sampled id, if given; None for other ids."""
         return [
             value
             for part in self._parts
@@ -186,7 +186,7 @@ class Rollout:
 
     @property
     def messages(self) -> list[Mapping[str, Any]]:
-        """The conversation: samples are assistant messages, parsed if the caller passed them so."""
+        """The conversation. Samples are assistant messages, parsed if the caller parsed them."""
         sample = self._sample()
         if not sample:
             return list(self._messages)
@@ -231,8 +231,8 @@ class Rollout:
         return found
 
     def _sizes(self, ids: Sequence[int]) -> list[int]:
-        """Returns the bytes of each id in the decoded text, where the bytes of U+FFFD belong to the
-        id that completes the replaced bytes."""
+        """Returns the number of bytes of each id in the decoded text. The bytes of U+FFFD belong to
+        the id that completes the replaced bytes."""
         found = [len(self._engine.decode_bytes((id,))) for id in ids]
         ends, raw, at = list(accumulate(found)), memoryview(self._engine.decode_bytes(ids)), 0
         while True:
@@ -264,7 +264,7 @@ class Rollout:
                 must render to the sampled text. By default the sampled text is the content.
 
         Returns:
-            Whether the rollout goes on.
+            Whether the rollout continues.
 
         Raises:
             ValueError: An id is not a token, the numbers of ids and of log-probabilities differ,
@@ -297,13 +297,13 @@ class Rollout:
             messages: Tool results or user messages.
 
         Returns:
-            Whether the rollout goes on.
+            Whether the rollout continues.
 
         Raises:
             TemplateNotStable: The template renders the earlier part differently than before. The
                 rollout is unchanged.
-            ValueError: The model gave no answer yet, the rollout is finished, or the parsed message
-                says more than the sampled text.
+            ValueError: The model has given no answer yet, the rollout is finished, or the parsed
+                message has more text than was sampled.
             Exception: Any error of `render_template`.
         """
         self._check_open()
@@ -376,14 +376,14 @@ class Rollout:
     def _joined(
         self, body: str, end: str, messages: _Messages
     ) -> tuple[str, list[Segment], Mapping[str, Any]]:
-        """Renders the conversation with an answer of the text `body` and the special token `end`.
+        """Renders the conversation with an answer made of the text `body` and the token `end`.
 
         Returns:
             The whole text, the segments after the answer, and the answer as passed to the template.
 
         Raises:
-            TemplateNotStable: The earlier part or the answer now renders to another text.
-            ValueError: The parsed message says more than the answer.
+            TemplateNotStable: The earlier part or the answer now renders to different text.
+            ValueError: The parsed message has more text than the answer.
         """
         history, said = self._messages, self._said
         expected = said + body + end

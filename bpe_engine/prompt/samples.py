@@ -1,4 +1,4 @@
-"""Sample conversations for the checkers of chat templates."""
+"""Sample conversations for checks of chat templates."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ __all__ = ["TracingEnvironment"]
 # Maximum number of Jinja tokens, which limits compile time. The longest published templates have
 # about 5,000.
 _MOST_TOKENS = 20_000
-# Maximum digits of a number in a template, the limit of Python's `int` for text.
+# Maximum number of digits of a number in a template, as in Python's `int` of a text.
 _MOST_DIGITS = 4300
 
 # Methods of str whose result contains an argument or may be longer. `Traced` defines them.
@@ -55,7 +55,7 @@ _STRING_METHODS = frozenset(
 )
 # Methods of str that may compare each character with each character of an argument.
 _SEARCHES = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip"])
-# Attributes of numbers that a template may read.
+# Attributes of numbers that a template can read.
 _SCALAR_METHODS = frozenset(
     ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"]
     + ["real", "imag", "numerator", "denominator"]
@@ -210,7 +210,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: B902, N805
-        # For macros and methods of str and dict, equal to the sandbox's check.
+        # For macros and methods of str and dict, has the same result as the sandbox's check.
         if isinstance(__obj, Macro):
             use(ITEM * len(args))
             return __obj(__context.eval_ctx, *args, **kwargs)

@@ -12,7 +12,7 @@ __all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted", "wh
 
 
 class Origin(NamedTuple):
-    """Origin of text in a rendered template."""
+    """The origin of text in a rendered template."""
 
     #: The index of the message; for template text, of the message that the text surrounds.
     message: int | None
@@ -39,9 +39,9 @@ class Origin(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Part of a prompt. Created by `special`, `trusted`, `untrusted` and `tokens`.
+    """A part of a prompt. Created by `special`, `trusted`, `untrusted` and `tokens`.
 
-    A plain tuple of at least the first two items is accepted as a segment, too.
+    A plain tuple of at least the first two items is also accepted as a segment.
     """
 
     text: str
@@ -61,7 +61,7 @@ class Segment(NamedTuple):
 
 
 def special(name: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """Returns a special token by its name. Encoding it raises if the token does not exist.
+    """Returns a segment of one special token, by name. Encoding raises for an unknown token.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import special
@@ -72,7 +72,7 @@ def special(name: str, *, role: str | None = None, source: str | None = None) ->
 
 
 def trusted(text: str, *, role: str | None = None, source: str | None = None) -> Segment:
-    """Returns text of the program itself, in which names of special tokens become special tokens.
+    """Returns a segment of trusted text, in which names of special tokens become special tokens.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import trusted
@@ -96,7 +96,7 @@ def untrusted(text: str, *, role: str | None = None, source: str | None = None) 
 def tokens(
     ids: Iterable[SupportsIndex], *, role: str | None = None, source: str | None = None
 ) -> Segment:
-    """Returns token ids, such as a model's output. Text is never merged with these ids.
+    """Returns a segment of ids, such as a model's output. Text is never merged with these ids.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import tokens, trusted

@@ -277,7 +277,7 @@ def runs_of(text: str) -> Runs:
 
 
 def text_of(value: object) -> str:
-    """``str(value)`` with the flags of a string."""
+    """Returns ``str(value)`` with the flags of a string."""
     kind = type(value)
     if kind is str or kind is Traced:
         return value  # type: ignore[return-value]
@@ -310,7 +310,7 @@ def _add(left: str, right: str) -> Traced:
 
 
 def _is_text(value: object) -> bool:
-    """Whether a value is a string that joins others without escaping them, as Markup does not."""
+    """Returns True for a string that joins other strings without escaping, unlike Markup."""
     kind = type(value)
     if kind is str or kind is Traced:
         return True
@@ -414,8 +414,8 @@ def by_run(text: Traced, change: Callable[[str], str]) -> Traced:
 
 
 def by_character(change: Callable[[str], str]) -> Callable[[Traced], str]:
-    """Returns the method for a change that turns each character into one or more. If the length is
-    unchanged, so is the position of each character."""
+    """Returns the method for a change that turns each character into one or more characters. If
+    the length is unchanged, so is the position of each character."""
 
     def method(self: Traced) -> str:
         result = change(str.__str__(self))
@@ -440,7 +440,7 @@ def _padding(pad: Callable[..., str]) -> Callable[..., str]:
         elif pad is str.center:
             # Let str decide how to round the middle.
             before = str.index(str.center("\0" * len(self), width, "\1"), "\0") if self else before
-        # The fill is trusted only if all of its text is.
+        # The fill is trusted only if all of its text is trusted.
         runs = runs_of(fill)
         flags = runs[0][1] if len(runs) == 1 else 0
         after = len(result) - len(self) - before

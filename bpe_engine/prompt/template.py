@@ -1,4 +1,4 @@
-"""Rendering of Hugging Face chat templates to segments instead of one string."""
+"""Renders Hugging Face chat templates to segments instead of one string."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def render_template(
     """Renders a Hugging Face chat template to segments.
 
     The joined texts equal the prompt of transformers. The template's own text is trusted. Every
-    string passed in a call is untrusted, whatever the template does with the string: names and
-    roles, the keys of tool schemas, and `variables`, too. Pass your own values, such as
-    `bos_token`, as ``special("<s>")`` or ``trusted("...")``, which may be anywhere in messages,
-    tools, documents and variables. A special token stays one segment, unless the template takes the
-    name apart; encoding raises an error if the encoding lacks the token. A plain string would make
-    a `bos_token` ordinary text, so the call raises unless `tokenizer` knows the token.
+    string passed in a call is untrusted, also after operations of the template: names and roles,
+    the keys of tool schemas, and `variables`. Pass your own values, such as `bos_token`, as
+    ``special("<s>")`` or ``trusted("...")``, which can be anywhere in messages, tools, documents
+    and variables. A special token stays one segment, unless the template takes the name apart;
+    encoding raises an error if the encoding lacks the token. A plain string would make a
+    `bos_token` ordinary text, so the call raises unless `tokenizer` knows the token.
 
     Each segment has an `Origin`: the message, role and field that its text comes from. Text inside
     ``{% generation %}`` blocks has the role "assistant"; see `Audit.mask`. Segments with labels,
@@ -78,10 +78,10 @@ def render_template(
         documents: Mappings with the keys that the template reads.
         add_generation_prompt: Whether the prompt ends with the beginning of an answer.
         tokenizer: An encoding or a tokenizer. A plain string in `bos_token`, `eos_token` and
-            similar variables is taken as ``special(...)`` if it names a special token of the
+            similar variables is treated as ``special(...)`` if it names a special token of the
             tokenizer. A `bpe_engine.Tokenizer` also gives the template the tokenizer's special
             tokens, as in `apply_chat_template`; for an encoding, which does not name them, a
-            warning says so.
+            warning is issued.
         variables: Other variables of the template. The name ``self`` is reserved for the template
             itself.
 
@@ -114,13 +114,13 @@ def render_template(
 
 
 class ChatTemplate:
-    """A compiled chat template. Any number of threads may render it at once.
+    """A compiled chat template. Any number of threads can render it at once.
 
     Args:
         source: The text of the template, at most 256 KiB.
         max_seconds: Time limit of a rendering in seconds.
         max_characters: Maximum number of characters of the result, and of the data that one
-            operation may read and create. All operations together may use 32 times as many, or more
+            operation can read and create. All operations together can use 32 times as many, or more
             for long messages. None for 16 million and four times the characters of the messages.
     """
 
@@ -138,7 +138,7 @@ class ChatTemplate:
         self.max_characters = max_characters
         self._template = _compiled(source)
         self._known_answers: dict[tuple[bool, int], Answers] = {}
-        #: The special tokens that the template reads by name; None until asked for.
+        #: The special tokens that the template reads by name; None before the first use.
         self._tokens: frozenset[str] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class ChatTemplate:
         tokenizer: Pipeline | None = None,
         **variables: Any,
     ) -> list[Segment]:
-        """See `render_template`."""
+        """Renders a conversation; see `render_template`."""
         if "self" in variables:
             raise ValueError(
                 "a variable cannot be named 'self', which in a template is the template itself; "
@@ -204,7 +204,7 @@ class ChatTemplate:
         return mark_answers(segments, turns_of(roles), *found)
 
     def _warn_of_missing(self, given: Iterable[str]) -> None:
-        """Warns of special tokens that the template reads and the encoding does not define."""
+        """Warns about special tokens that the template reads and the encoding does not define."""
         if self._tokens is None:
             self._tokens = self.variables & _TOKEN_VARIABLES
         if missing := sorted(self._tokens.difference(given)):

@@ -12,7 +12,7 @@ from ..abilities.visible import SIGNS, visible
 
 __all__ = ["PATHS", "Forgery", "Path", "TemplateAudit", "TriedField"]
 
-#: Requirement of the standard for which an audit is evidence.
+#: The requirement of a security standard for which an audit is evidence.
 REQUIREMENT = "OWASP AISVS 1.0, 2.1.7"
 
 #: A prompt rendered to one text, in which special tokens are found; or as segments.
@@ -23,7 +23,7 @@ _IN_WORDS = {"naive": "rendered to one text", "segments": "as segments"}
 
 @dataclass(frozen=True)
 class Forgery:
-    """Prompt in which a caller's text became a control token."""
+    """A prompt in which a caller's text became a control token."""
 
     field: str
     trick: str
@@ -45,7 +45,7 @@ class Forgery:
 
 @dataclass
 class TriedField:
-    """Caller-supplied field with the results of the tricks."""
+    """A caller-supplied field, with the results of the tricks."""
 
     name: str
     #: Whether the text of the field appears in any prompt.
@@ -107,7 +107,7 @@ class TemplateAudit:
 
     @property
     def is_safe(self) -> bool:
-        """Whether no field forged a control token, on either path."""
+        """Whether no control token was forged, on either path."""
         return not (self.lets_through("naive") or self.lets_through("segments"))
 
     def to_json(self) -> str:

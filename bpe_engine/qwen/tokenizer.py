@@ -31,8 +31,8 @@ class QwenTokenizer(Tokenizer):
     """The tokenizer of Qwen-7B. Special tokens are ``str``, all other tokens are ``bytes``.
 
     Text is normalized to NFC before the search for special tokens. Names of special tokens in a
-    text become special tokens unless a call forbids this: pass ``allowed_special=set()`` for text
-    from outside.
+    text become special tokens unless a call forbids this: pass ``allowed_special=set()`` for
+    untrusted text.
 
     Args:
         vocab_file: A ``qwen.tiktoken``; by default the vocabulary inside the package.
@@ -46,7 +46,7 @@ class QwenTokenizer(Tokenizer):
 
     Raises:
         ValueError: A file is malformed, an id of the extra file is taken or occurs twice, or a
-            special token is not one of Qwen's.
+            special token is not known to Qwen.
         OSError: A file cannot be read.
 
     >>> from bpe_engine.qwen import QwenTokenizer
@@ -111,8 +111,8 @@ class QwenTokenizer(Tokenizer):
         """Writes a folder from which `from_pretrained` reads this tokenizer. Returns its files.
 
         Raises:
-            FileExistsError: The folder contains a file of another tokenizer, which would be read,
-                too.
+            FileExistsError: The folder contains a file of another tokenizer, which would also be
+                read.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ class QwenTokenizer(Tokenizer):
 
     @property
     def tokenizer(self) -> Encoding:
-        """The encoding."""
+        """The `Encoding` that does the encoding."""
         return self.backend  # type: ignore[return-value]
 
     @property
@@ -182,10 +182,10 @@ class QwenTokenizer(Tokenizer):
         return dict(self.mergeable_ranks)
 
     def add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
-        """Accepts only existing special tokens. Add others with ``extra_vocab_file``.
+        """Accepts only existing special tokens. Add other tokens with ``extra_vocab_file``.
 
         Raises:
-            ValueError: A token is not one of Qwen's special tokens.
+            ValueError: A token is not a special token of Qwen.
         """
         if not special_tokens and new_tokens:
             raise ValueError(

@@ -1,8 +1,8 @@
 """Defines the built-in encodings: vocabulary, pattern, special tokens, normalization.
 
-To add one, add a row to `BUILTIN` and, if its ranks are new, their file to ``data/`` and its hash
-to `RANK_FILE_SHA256`. The build turns every rank file in ``data/`` into a vocabulary inside the
-native module; the registry, the command line and the tests read `BUILTIN`.
+A new encoding needs a row in `BUILTIN` and, if its ranks are new, their file in ``data/`` and its
+hash in `RANK_FILE_SHA256`. The build turns every rank file in ``data/`` into a vocabulary inside
+the native module; the registry, the command line and the tests read `BUILTIN`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ _QWEN2_5_NAMES = [
 
 
 def _qwen(name: str, special_names: list[str]) -> BuiltIn:
-    """Three generations of Qwen share ranks, pattern and normalization; the names differ.
+    """Defines a Qwen encoding. Three generations differ only in the names of special tokens.
 
     NFC is applied before everything else: U+212A, the Kelvin sign, is encoded as the letter K.
     """

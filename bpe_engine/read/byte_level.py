@@ -1,7 +1,7 @@
 """GPT-2's table, which writes each byte of a token as one printable character.
 
-A byte that is a printable Latin-1 character other than the space is written as itself; the others,
-in order, are the characters from U+0100 on.
+A byte that is a printable Latin-1 character other than the space is written as itself; the other
+bytes, in order, are written as the characters from U+0100 on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT = "".join(_CHARACTER_OF[byte] for byte in range(256))
 
 
 def text_of(token: bytes) -> str:
-    """Writes bytes as characters.
+    """Converts bytes to characters.
 
     >>> text_of(b" hello")
     'Ġhello'
@@ -30,7 +30,7 @@ def text_of(token: bytes) -> str:
 
 
 def bytes_of(text: str) -> bytes:
-    """Reads bytes that are written as characters.
+    """Converts characters back to bytes.
 
     Raises:
         KeyError: A character is not in the table.
@@ -42,7 +42,7 @@ def bytes_of(text: str) -> bytes:
 
 
 def try_bytes_of(text: str) -> bytes | None:
-    """Reads bytes that are written as characters; returns None if a character is not in the table.
+    """Converts characters back to bytes; returns None if a character is not in the table.
 
     >>> try_bytes_of("Ġhello"), try_bytes_of("▁hello")
     (b' hello', None)

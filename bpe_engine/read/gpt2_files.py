@@ -1,4 +1,4 @@
-"""Reads the two files of GPT-2: ``vocab.json`` maps tokens to ids, ``merges.txt`` lists merges."""
+"""Reads GPT-2's two files: ``vocab.json`` maps tokens to ids, ``merges.txt`` lists merges."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def parse_vocab(contents: str, path: str) -> dict[str, int]:
 
 
 def read_merges(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """Returns the merges in the file's spelling. Skips empty lines and the version, as tokenizers
-    does.
+    """Returns the merges in the file's spelling. Skips empty lines and the version, as
+    `tokenizers` does.
 
     Raises:
         ValueError: A line is not two tokens with a space between them.

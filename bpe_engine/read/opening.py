@@ -1,4 +1,4 @@
-"""Opens any tokenizer: `open_tokenizer`."""
+"""`open_tokenizer`, which opens any tokenizer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
     """Opens a tokenizer of any kind as an `Encoding`.
 
     Args:
-        source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``, a
-            ``.model`` of SentencePiece, ``vocab.json`` with ``merges.txt``, or BERT's
+        source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``,
+            SentencePiece ``.model``, ``vocab.json`` with ``merges.txt``, or BERT's
             ``vocab.txt``; or a folder with such a file. A file or a folder takes precedence over an
             encoding of the same name.
 
@@ -36,13 +36,13 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
         post-processor of a file adds, and ValueError for the name of a special token in a text. Files
         without ranks, such as WordPiece and Unigram, have no `mergeable_ranks`, `pattern`,
         `encode_single_token` and `encode_with_unstable`: these raise an error with the reason.
-        `Encoding.hf` and `Encoding.transformers` give the tokenizer with the methods of those
-        packages.
+        `Encoding.hf` and `Encoding.transformers` return the tokenizer with the methods of
+        `tokenizers` and transformers.
 
     Raises:
         FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
             message.
-        ValueError: The file is malformed, or of an unsupported format.
+        ValueError: The file is malformed, or has an unsupported format.
         OSError: The file cannot be read.
 
     >>> open_tokenizer("gpt2")

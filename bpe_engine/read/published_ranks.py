@@ -12,7 +12,7 @@ __all__ = ["may_be_published", "published_name"]
 #: Encodings with recognizable published ranks.
 PUBLISHED = ("r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen")
 
-#: An id present in all encodings, with mostly different tokens: rules out most candidates at once.
+#: An id that all encodings have, mostly for different tokens, which rules out most candidates.
 _PROBE_ID = 50000
 
 

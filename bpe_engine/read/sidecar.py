@@ -1,6 +1,6 @@
 """Reads the sidecar of a rank file: pattern and special tokens.
 
-A rank file has tokens only. ``vocab-tools train`` and ``convert`` write the rest to
+A rank file has only tokens. ``vocab-tools train`` and ``convert`` write the rest to
 ``NAME.encoding.json`` in the same folder: a JSON object with ``pattern``, ``special_tokens`` and
 ``normalization``; and, if converted from a ``tokenizer.json``, with ``tokenizer_json``: the whole
 file except vocabulary and merges.
@@ -32,7 +32,7 @@ def beside(path: str | os.PathLike[str]) -> Path:
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Reads the sidecar of a rank file; returns None if there is none.
+    """Reads the sidecar of a rank file; returns None if the sidecar does not exist.
 
     Raises:
         ValueError: The sidecar is malformed.

@@ -58,7 +58,7 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("wordpiece", r".*vocab\.txt", ("vocab.txt",)),
 )
 
-#: Names of SentencePiece models whose ids a class of transformers changes.
+#: Names of SentencePiece models whose ids a transformers class changes.
 RENUMBERED = (
     "source.spm",
     "spiece.model",
@@ -134,7 +134,7 @@ def recognize(path: str | os.PathLike[str], format: Format | None = None) -> Sou
             message.
         IsADirectoryError: A folder has no tokenizer.
         ValueError: The format is not known; or a folder has several files of one kind, or only a
-            model whose ids a class of transformers changes.
+            model whose ids a transformers class changes.
         OSError: The file cannot be read.
 
     >>> recognize("gpt2")
@@ -239,8 +239,8 @@ def format_of_name(path: str) -> Format | None:
 
 
 def _format_of_contents(path: str, named: Format | None) -> Format:
-    """Returns the format of a file; for a pipe or a device, which can be read only once, judges by
-    the name."""
+    """Returns the format of a file: by the name for a pipe or a device, which can be read only
+    once, else by the contents."""
     if not os.path.isfile(path):
         return named or "tiktoken"
     with open(path, "rb") as file:

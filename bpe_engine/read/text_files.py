@@ -20,7 +20,7 @@ def check_marks(contents: bytes, name: str) -> None:
 
 
 def decode_file(contents: bytes, name: str) -> str:
-    """Returns the text of a file. Raises ValueError for another encoding than UTF-8."""
+    """Returns the text of a file. Raises ValueError if the text is not UTF-8."""
     check_marks(contents, name)
     try:
         return contents.decode()

@@ -20,7 +20,7 @@ __all__ = ["MAX_BYTES", "ROLES", "PromptEncoder", "PromptIds", "render_request"]
 MAX_BYTES = 256 << 20
 
 #: Roles of the chat APIs. A template may build control tokens from these roles; any other role is
-#: the client's invention, and stays text.
+#: the client's invention, and is encoded as text.
 ROLES = frozenset("assistant developer function ipython model system tool user".split())
 _TRUSTED_ROLES = {role: trusted(role) for role in ROLES}
 
@@ -128,5 +128,5 @@ class PromptEncoder:
 
 
 def _state(tokenizer: Tokenizer) -> tuple[int, int]:
-    """Returns the number of changes since a tokenizer was made or copied, and of its tokens."""
+    """Returns the number of changes since a tokenizer was made or copied, and of tokens."""
     return getattr(tokenizer, "_changes", 0), tokenizer.get_vocab_size()

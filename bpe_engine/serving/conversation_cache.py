@@ -25,17 +25,17 @@ _Prompt = str | Iterable[Segment | tuple[Any, ...]]
 class CacheStats(NamedTuple):
     """The counts and the size of a `ConversationCache`."""
 
-    #: Encoded prompts.
+    #: Number of encoded prompts.
     prompts: int
-    #: Ids of all prompts.
+    #: Number of ids of all prompts.
     tokens: int
-    #: Ids taken from the cache.
+    #: Number of ids taken from the cache.
     reused_tokens: int
-    #: Blocks of text in the cache.
+    #: Number of blocks of text in the cache.
     blocks: int
-    #: Blocks evicted.
+    #: Number of evicted blocks.
     evicted_blocks: int
-    #: Memory of the blocks, in bytes.
+    #: Memory of the blocks in bytes.
     memory: int
     #: Limit of `memory`.
     max_bytes: int
@@ -46,18 +46,18 @@ class ConversationCache:
 
     For servers: each turn of a conversation sends the whole prompt again, and conversations share
     system prompts, tools and documents. Prompts need no session: a tree of text blocks finds the
-    longest prefix shared with an earlier prompt, and only the rest is encoded. The ids equal those
-    of encoding the whole prompt: blocks are compared in full, not only by hash.
+    longest prefix shared with an earlier prompt, and only the rest is encoded. The ids are the same
+    as of the whole prompt: blocks are compared in full, not only by hash.
 
     Blocks of about 1 KB end at stable boundaries of ids: after words for published patterns, else
     after special tokens. Text without a boundary is one block, reused only as a whole. The least
-    recently used blocks are evicted first. Any number of threads may use a cache, and a forked
+    recently used blocks are evicted first. Any number of threads can use a cache, and a forked
     process has a separate copy.
 
     Args:
         tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`; later
             changes have no effect.
-        max_bytes: Maximum memory for blocks: some 9 bytes per token of distinct text.
+        max_bytes: Maximum memory of blocks in bytes: some 9 bytes per token of distinct text.
         allowed_special, disallowed_special: For texts, with the meaning and defaults of the
             tokenizer's `encode`.
 
@@ -129,11 +129,11 @@ class ConversationCache:
         return self._cache.encode_segments(_segments(prompt))
 
     def stats(self) -> CacheStats:
-        """Returns the counts since the cache was made, and its size now."""
+        """Returns the counts since the cache was made, and its present size."""
         return CacheStats(*self._cache.stats(), self._max_bytes)
 
     def clear(self) -> None:
-        """Drops all blocks; the counts stay."""
+        """Drops all blocks, but keeps the counts."""
         self._cache.clear()
 
     def __repr__(self) -> str:

@@ -21,14 +21,14 @@ _lock = threading.RLock()
 
 _ENCODER = "_bpe_engine_prompts"
 
-#: Attributes with the vocabulary and merges in some classes of transformers.
+#: Attributes with the vocabulary and merges in some transformers classes.
 _MADE_FROM = frozenset(("_vocab", "_merges"))
 
 
 def load_with_ours(load: Callable[[], Any]) -> Any:
     """Loads a tokenizer under `patch_transformers`, and restores the previous state.
 
-    Files of DeepSeek are read as written, under any version of transformers.
+    DeepSeek's files are read as written, under any version of transformers.
     """
     with _lock:
         decoders: Any = tokenizers.decoders
@@ -55,18 +55,18 @@ def is_served(tokenizer: Any) -> bool:
 
 
 def served(tokenizer: Any) -> Any:
-    """Puts our tokenizer into a tokenizer of transformers, for a server.
+    """Puts our tokenizer into a transformers tokenizer, for a server.
 
-    Its ``apply_chat_template(..., tokenize=True, return_dict=False)`` gives ids with the text, in
-    which control strings of the messages are text. Everything else stays as in the class. Copies
-    and deep copies share the vocabulary and the conversations.
+    Its ``apply_chat_template(..., tokenize=True, return_dict=False)`` returns ids with the text;
+    control strings in messages are ordinary text. Everything else is as in the class. Copies and
+    deep copies share the vocabulary and the conversations.
 
     Args:
         tokenizer: A ``TokenizersBackend``, which is changed and returned.
 
     Raises:
         UnsupportedTokenizer: The tokenizer requires an unsupported feature; it is unchanged.
-        TypeError: The argument is something else.
+        TypeError: The argument has another type.
     """
     tokenizer = as_transformers(tokenizer)
     if not isinstance(tokenizer._tokenizer, Tokenizer):

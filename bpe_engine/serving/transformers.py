@@ -12,13 +12,13 @@ __all__ = ["HealingLogitsProcessor"]
 
 
 class HealingLogitsProcessor:
-    """A logits processor of transformers that permits only tokens that heal the prompt.
+    """A transformers logits processor that permits only tokens that heal the prompt.
 
-    Give ``healed.ids`` as the prompts, padded on the left. Sequences may be sampled, or reordered by a
-    beam search: a row starts over unless its ids are the last call's and one more.
+    Give ``healed.ids`` as the prompts, padded on the left. Sequences can be sampled, or reordered
+    by a beam search: a row starts over unless its ids extend the last call's ids by one.
 
     Args:
-        healed: The healed prompt of each input row, or one for all rows.
+        healed: The healed prompt of each input row, or one prompt for all rows.
         prompt_length: The number of prompt columns.
 
     >>> import bpe_engine

@@ -1,4 +1,4 @@
-"""Opens files on this machine, URIs of fsspec, and standard input; unpacks them."""
+"""Opens local files, fsspec URIs and standard input, and decompresses them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def cannot_read(uri: str) -> Iterator[None]:
         if str(error) == uri:  # fsspec's error for HTTP.
             reason = "the server does not have it, or does not answer"
         raise CorpusError(f"{uri} cannot be read: {reason}") from error
-    except Exception as error:  # File systems of fsspec raise errors of any class.
+    except Exception as error:  # fsspec file systems raise errors of any class.
         if type(error).__module__.startswith("pyarrow"):
             raise CorpusError(f"{uri}: {str(error).strip()}") from error
         if not is_uri(uri):
@@ -140,7 +140,7 @@ def _pyarrow(name: str) -> Any:
 
 @contextlib.contextmanager
 def opened(uri: str) -> Iterator[Any]:
-    """Opens a file as a seekable pyarrow file. Errors of reading are CorpusError."""
+    """Opens a file as a seekable pyarrow file. Read errors become CorpusError."""
     pa = _pyarrow(uri)
     with cannot_read(uri):
         if not is_uri(uri):

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_ONCE", "LONGEST", "Block", "block_of", "check_field", "checked_names"]
 
-#: Bytes read, and roughly bytes of text encoded, per block. With an eighth, reading is a quarter
-#: slower; with double, no faster.
+#: Number of bytes read, and roughly of bytes of text encoded, per block. With an eighth, reading is
+#: a quarter slower; with double, no faster.
 AT_ONCE = 1 << 21
 
-#: Maximum bytes of a document. Memory stays below a gigabyte even with an id per byte.
+#: Maximum size of a document in bytes. Memory stays below a gigabyte even with an id per byte.
 LONGEST = 24 << 20
 
 

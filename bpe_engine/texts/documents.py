@@ -14,7 +14,7 @@ from .utf8 import NOT_UTF_16, UTF_16
 __all__ = ["AUTO", "text_blocks"]
 
 
-#: Automatic separator: none up to this size, empty lines for longer files.
+#: The automatic separator: none up to a size, empty lines for longer files.
 AUTO = "auto"
 _ONE_DOCUMENT = 1 << 20
 _EMPTY_LINES = "\n\n"

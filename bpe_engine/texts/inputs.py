@@ -1,4 +1,4 @@
-"""Inputs of token files: recognizes their kinds, cuts them into parts, and yields blocks of rows."""
+"""Recognizes the kinds of inputs, cuts inputs into parts, and yields blocks of rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 
 def found(uri: str, kind: str | None) -> Input:
-    """Inspects a file: kind (by name unless given), compression, size and rows."""
+    """Finds the kind (by name unless given), compression, size and number of rows of a file."""
     size = size_of(uri)
     with opened(uri) as stream:
         start = stream.read(4)
@@ -121,7 +121,7 @@ def blocks(source: Input, part: Part, fields: Fields, separator: str | None) -> 
 
     with opened(source.uri) as file:
         stream = file
-        if source.compression is not None:  # Faster than `unpacked` without pyarrow.
+        if source.compression is not None:  # Faster than `unpacked`, which avoids pyarrow.
             stream = pa.CompressedInputStream(file, source.compression)
         if source.kind == "text":
             yield from text_blocks(stream, source.uri, separator, fields)

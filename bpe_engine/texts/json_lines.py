@@ -190,7 +190,7 @@ def _arrow_columns(part: Any, count: int, fields: Fields) -> tuple[Any, Any] | N
 
 
 def _explained(block: Block, data: Any, spans: list[tuple[int, int]], fields: Fields) -> Block:
-    """Gives bad rows the reasons of `_judged`: a missing or null field."""
+    """Takes the reasons for bad rows, a missing or null field, from `_judge`."""
     view = memoryview(data)
     bad = [
         (row, _judge(bytes(view[slice(*spans[row])]), fields)[2] or reason)

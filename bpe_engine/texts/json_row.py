@@ -29,7 +29,7 @@ class _Whole(str):
 
 
 class _Fraction(str):
-    """Any other number."""
+    """A number that is not whole, as written in the file."""
 
 
 class _Doubled(dict[str, Any]):
@@ -164,7 +164,7 @@ def _check_holder(row: Any, above: list[str], name: str) -> None:
 
 
 def _name(row: Any, field: str, line: bytes) -> str | None:
-    """Returns the name of a row: text or a whole number. A row may have none."""
+    """Returns the name of a row, text or a whole number; None for a row without a name."""
     try:
         name = _dug(row, field_path(field))
     except (Null, _Missing):

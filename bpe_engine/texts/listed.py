@@ -21,10 +21,10 @@ Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 
 def given_paths(paths: Paths) -> list[str]:
-    """Returns a path, or several, as a list.
+    """Returns one or more paths as a list.
 
     Raises:
-        TypeError: The argument is something else, which the message names.
+        TypeError: The argument has another type, which the message names.
 
     >>> given_paths("a.txt"), given_paths(["a.txt", "b.txt"])
     (['a.txt'], ['a.txt', 'b.txt'])
@@ -46,7 +46,7 @@ def given_paths(paths: Paths) -> list[str]:
 
 
 def looks_like_text(path: str) -> bool:
-    """True if a string is probably text rather than a file name.
+    """Returns True if a string is probably text rather than a file name.
 
     >>> looks_like_text("to be or not"), looks_like_text("to be.txt"), looks_like_text("a\\nb")
     (True, False, True)
@@ -63,11 +63,11 @@ def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
     becomes the files that match it; ``**`` matches any folders.
 
     Args:
-        paths: Files, folders, globs, and URIs of fsspec; ``-`` is standard input.
+        paths: Files, folders, globs, and fsspec URIs; ``-`` is standard input.
         without: A folder to exclude.
 
     Raises:
-        FileNotFoundError: A file does not exist, or a glob matches none.
+        FileNotFoundError: A file does not exist, or a glob matches no file.
         CorpusError: A folder has no files, cannot be read, or has a link to a folder above it.
         TypeError: An item is not a path.
         ImportError: A URI needs fsspec.
@@ -125,8 +125,8 @@ def _below(folder: str, without: str, above: tuple[str, ...] = ()) -> Iterator[s
 
 
 def _is_text_file(path: str) -> bool:
-    """True if a discovered path belongs to the corpus: a regular file, since a pipe may never end;
-    or a broken link, which fails on opening."""
+    """Returns True for a regular file and for a broken link, which fails on opening; False for a
+    pipe, which may never end."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

@@ -11,10 +11,10 @@ from .utf8 import decoded
 
 __all__ = ["BEHIND_WORDS", "BLOCK_CHARACTERS", "parts_of_text"]
 
-#: Approximate characters of a block, to bound memory.
+#: Approximate size of a block in characters, which bounds memory.
 BLOCK_CHARACTERS = 1 << 18
 
-#: Characters around a line end that decide about a cut.
+#: Number of characters around a line end that decide whether to cut there.
 _CONTEXT = 4
 
 #: Letters and digits in every published pattern and version of Unicode.
@@ -73,8 +73,8 @@ def parts_of_text(
 def _cut(text: str) -> int:
     """Returns the last boundary of every published pattern, or 0.
 
-    It follows a line end between text and text (a slash may belong to the punctuation before the
-    line end); or else, for line ends of Windows, it is between a word and a line end.
+    The boundary follows a line end between two texts (a slash may belong to the punctuation before
+    the line end); or else, for Windows line ends, is between a word and a line end.
     """
     end = text.rfind("\n", 1, len(text) - 1)
     while end > 0:

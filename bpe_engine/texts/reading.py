@@ -15,7 +15,7 @@ from .plain_text import BLOCK_CHARACTERS, parts_of_text
 
 __all__ = ["ERRORS", "has_rows", "read_rows", "read_texts"]
 
-#: Handling of invalid UTF-8.
+#: Ways to handle invalid UTF-8.
 ERRORS = ("strict", "replace")
 
 
@@ -51,8 +51,8 @@ def read_texts(
 
 
 def has_rows(path: str | os.PathLike[str]) -> bool:
-    """True if a file has rows with fields, judging by the name. A ``.json`` is text, because its
-    value may span many lines.
+    """Returns True if a file has rows with fields, judging by the name. A ``.json`` is text,
+    because its value may span many lines.
 
     >>> has_rows("a.jsonl.gz"), has_rows("a.parquet"), has_rows("a.txt"), has_rows("a.json")
     (True, True, False, False)

@@ -17,10 +17,10 @@ __all__ = ["arrow_batches", "arrow_blocks", "parquet_groups", "table_blocks"]
 #: pyarrow's error for a CSV record that has a different number of values from the first.
 _WRONG_COUNT = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
-#: The longest CSV record, in bytes.
+#: Maximum length of a CSV record in bytes.
 _RECORD = 1 << 24
 
-#: Maximum rows per read, as text and as objects.
+#: Maximum number of rows per read, as text and as objects.
 _MOST_ROWS, _OBJECTS = 1 << 16, 1 << 10
 
 
@@ -48,7 +48,7 @@ def table_blocks(
 
 
 def parquet_groups(stream: Any) -> list[tuple[int, int]]:
-    """Returns the rows and the bytes of each row group of a Parquet file."""
+    """Returns the number of rows and of bytes of each row group of a Parquet file."""
     import pyarrow.parquet as parquet
 
     metadata = parquet.read_metadata(stream)
@@ -99,7 +99,7 @@ def arrow_batches(stream: Any) -> int | None:
 def arrow_blocks(
     stream: Any, uri: str, first: int, last: int | None, fields: Fields
 ) -> Iterator[Block]:
-    """Yields the rows of some record batches of a file, or of all of a stream."""
+    """Yields the rows of some record batches of a file, or all rows of a stream."""
     import pyarrow as pa
 
     row = 1
@@ -283,7 +283,7 @@ def _other_fields(schema: Any, fields: Fields) -> list[str]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """False for images and numeric vectors, which are large and of no use to templates."""
+    """Returns False for images and numeric vectors, which are large and useless to templates."""
     import pyarrow as pa
 
     types = pa.types

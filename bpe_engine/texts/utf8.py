@@ -1,4 +1,4 @@
-"""Decodes UTF-8 incrementally; errors state the byte offset and what to do."""
+"""Decodes UTF-8 incrementally. Errors state the byte offset and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokenizers with the interface of transformers, without transformers."""
+"""Tokenizers with transformers' interface that do not need transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`BatchEncoding`: the result of a call of `Tokenizer`."""
+"""`BatchEncoding`: the result of calling a `Tokenizer`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class BatchEncoding(UserDict[str, Any]):
     def fromkeys(  # type: ignore[override]
         cls, iterable: Iterable[str], value: Any = None
     ) -> BatchEncoding:
-        """Makes a batch whose fields have the same value."""
+        """Makes a batch whose fields all have the same value."""
         return cls(dict.fromkeys(checked(iterable), value))
 
     def update(self, *args: Any, **fields: Any) -> None:
@@ -122,7 +122,7 @@ class BatchEncoding(UserDict[str, Any]):
         return encodings
 
     def _row(self, first: int, second: int | None) -> tuple[HfEncoding, int]:
-        """Returns the row and the position in it from one or two numbers."""
+        """Resolves one or two numbers to a row and a position in the row."""
         row, position = (0, first) if second is None else (first, second)
         encoding, position = self._rows()[row], operator.index(position)
         return encoding, position + len(encoding) if position < 0 else position
@@ -132,25 +132,25 @@ class BatchEncoding(UserDict[str, Any]):
         return self._rows()[batch_index].tokens
 
     def sequence_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Returns the text of each token of a row: 0, 1, or None for added tokens."""
+        """Returns the index of each token's text in a row, 0 or 1; None for added tokens."""
         return self._rows()[batch_index].sequence_ids
 
     def word_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Returns the word index of each token of a row; None for added tokens."""
+        """Returns the index of each token's word in a row; None for added tokens."""
         return self._rows()[batch_index].word_ids
 
     def token_to_sequence(self, first: int, second: int | None = None) -> int | None:
-        """Returns the text of a token. The arguments are the row (default 0) and the token."""
+        """Returns the index of a token's text. Takes the row (default 0) and the token."""
         encoding, token = self._row(first, second)
         return encoding.token_to_sequence(token)
 
     def token_to_word(self, first: int, second: int | None = None) -> int | None:
-        """Returns the word of a token. Takes the arguments of `token_to_sequence`."""
+        """Returns the index of a token's word. Takes the arguments of `token_to_sequence`."""
         encoding, token = self._row(first, second)
         return encoding.token_to_word(token)
 
     def token_to_chars(self, first: int, second: int | None = None) -> CharSpan | None:
-        """Returns the characters of a token. Takes the arguments of `token_to_sequence`."""
+        """Returns the character span of a token. Takes the arguments of `token_to_sequence`."""
         encoding, token = self._row(first, second)
         span = encoding.token_to_chars(token)
         return None if span is None else CharSpan(*span)
@@ -158,7 +158,7 @@ class BatchEncoding(UserDict[str, Any]):
     def word_to_tokens(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> TokenSpan | None:
-        """Returns the tokens of a word. The arguments are the row (default 0) and the word."""
+        """Returns the token span of a word. Takes the row (default 0) and the word."""
         row, word = (0, first) if second is None else (first, second)
         span = self._rows()[row].word_to_tokens(word, sequence_index)
         return None if span is None else TokenSpan(*span)
@@ -166,7 +166,7 @@ class BatchEncoding(UserDict[str, Any]):
     def word_to_chars(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> CharSpan | None:
-        """Returns the characters of a word. Takes the arguments of `word_to_tokens`."""
+        """Returns the character span of a word. Takes the arguments of `word_to_tokens`."""
         row, word = (0, first) if second is None else (first, second)
         span = self._rows()[row].word_to_chars(word, sequence_index)
         return None if span is None else CharSpan(*span)
@@ -174,7 +174,7 @@ class BatchEncoding(UserDict[str, Any]):
     def char_to_token(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Returns the token that contains a character. The arguments are the row (default 0) and
+        """Returns the index of the token that contains a character. Takes the row (default 0) and
         the character."""
         row, character = (0, first) if second is None else (first, second)
         return self._rows()[row].char_to_token(character, sequence_index)
@@ -182,7 +182,7 @@ class BatchEncoding(UserDict[str, Any]):
     def char_to_word(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Returns the word that contains a character. Takes the arguments of `char_to_token`."""
+        """Returns the index of a character's word. Takes the arguments of `char_to_token`."""
         row, character = (0, first) if second is None else (first, second)
         return self._rows()[row].char_to_word(character, sequence_index)
 

@@ -115,7 +115,7 @@ class Calling(Decoding):
             text_pair: The second texts of pairs.
             text_target, text_pair_target: Texts whose ids are returned as ``"labels"``.
             add_special_tokens: Add special tokens around each text.
-            padding: True or ``"longest"`` pads rows to the longest, ``"max_length"`` to
+            padding: True or ``"longest"`` pads rows to the longest row, ``"max_length"`` to
                 `max_length`.
             truncation: True or ``"longest_first"``, ``"only_first"`` or ``"only_second"`` truncates
                 rows to `max_length`. By default, rows are truncated if `max_length` is given
@@ -123,7 +123,7 @@ class Calling(Decoding):
             max_length: The length of rows; by default `model_max_length`.
             stride: The overlap, in tokens, of the rows of `return_overflowing_tokens`.
             is_split_into_words: Treat texts as lists of words.
-            pad_to_multiple_of: Rounds the length of padded rows up to a multiple.
+            pad_to_multiple_of: Rounds the length of padded rows up to a multiple of this number.
             padding_side: The side for this call, instead of the tokenizer's.
             return_tensors: ``"np"``, ``"pt"`` or ``"tf"``; None for lists.
             return_token_type_ids, return_attention_mask: Return these fields; by default the fields
@@ -139,7 +139,7 @@ class Calling(Decoding):
             disallowed_special: The names that raise an error, or ``"all"`` for every name that is
                 not allowed.
             split_special_tokens: True means ``allowed_special=set()``.
-            num_threads: Maximum threads for a batch; None for one per core.
+            num_threads: Maximum number of threads for a batch; None for one per core.
             verbose: Warn about rows too long for the model.
 
         Returns:
@@ -299,12 +299,12 @@ class Calling(Decoding):
 
     @property
     def max_len_single_sentence(self) -> int:
-        """Maximum ids of a text, without added tokens, that fit the model."""
+        """Maximum number of ids of a text that fit the model, without added tokens."""
         return self.model_max_length - self.num_special_tokens_to_add(False)
 
     @property
     def max_len_sentences_pair(self) -> int:
-        """Maximum ids of a pair, without added tokens, that fit the model."""
+        """Maximum number of ids of a pair that fit the model, without added tokens."""
         return self.model_max_length - self.num_special_tokens_to_add(True)
 
     def get_special_tokens_mask(
@@ -313,7 +313,7 @@ class Calling(Decoding):
         token_ids_1: Sequence[int] | None = None,
         already_has_special_tokens: bool = False,
     ) -> list[int]:
-        """Returns 1 for each id of a special token, 0 for others.
+        """Returns 1 for each id of a special token, 0 for other ids.
 
         Args:
             token_ids_0: Ids with the special tokens that a call adds.
@@ -322,7 +322,7 @@ class Calling(Decoding):
                 with ``return_special_tokens_mask=True``.
 
         Raises:
-            ValueError: Another argument is given.
+            ValueError: An argument has another value.
         """
         if token_ids_1 is not None or not already_has_special_tokens:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Classes of transformers, and their defaults for settings missing in a folder."""
+"""The tokenizer classes of transformers, with their defaults for settings that a folder lacks."""
 
 from __future__ import annotations
 

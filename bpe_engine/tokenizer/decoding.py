@@ -36,7 +36,7 @@ class Decoding(TokenNames):
                 of a call.
             skip_special_tokens: Drop special tokens.
             clean_up_tokenization_spaces: Remove spaces before punctuation and in contractions; by
-                default as set. Ignored with BPE, whose tokens contain their spaces.
+                default the tokenizer's setting. Ignored with BPE, whose tokens contain the spaces.
             errors: The handler for invalid UTF-8; by default the tokenizer's.
 
         Returns:

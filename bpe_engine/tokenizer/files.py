@@ -70,11 +70,11 @@ def check_stale_files(path: Path, chat_template: Any, has_tokenizer_file: bool) 
 
     Args:
         path: The folder.
-        chat_template: The template to write, or several by name.
+        chat_template: The template to write, or several templates by name.
         has_tokenizer_file: True if a ``tokenizer.json`` will be written.
 
     Raises:
-        FileExistsError: The folder contains a file of another tokenizer, which would be read, too.
+        FileExistsError: The folder contains a file of another tokenizer, which would also be read.
     """
     names = {"default"} if isinstance(chat_template, str) else set(chat_template or ())
     stale = [file for file in _template_files(path) if _name_of_template(file) not in names]
@@ -88,7 +88,7 @@ def check_stale_files(path: Path, chat_template: Any, has_tokenizer_file: bool) 
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Returns the JSON object in a file, or an empty one if the file does not exist.
+    """Returns the JSON object in a file, or an empty dict if the file does not exist.
 
     Raises:
         ValueError: The file is not a JSON object.
@@ -118,7 +118,7 @@ _TOKEN_LISTS = ("extra_special_tokens", "additional_special_tokens")
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Returns the configuration of a folder, or an empty one if the file does not exist.
+    """Returns the configuration of a folder, or an empty dict if the file does not exist.
 
     Raises:
         ValueError: The file is not a JSON object, or a field has the wrong type.
@@ -203,7 +203,7 @@ def _name_of_template(file: Path) -> str:
 
 
 def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> list[str]:
-    """Writes a configuration, and a template or several by name. Returns the paths of the files."""
+    """Writes a configuration, and one template or several by name. Returns the files' paths."""
     text = json.dumps(config, ensure_ascii=False, indent=2) + "\n"
     write_at_once(path / CONFIG, text.encode())
     named = {"default": chat_template} if isinstance(chat_template, str) else chat_template or {}

@@ -41,9 +41,9 @@ class Loaded(NamedTuple):
     source: Encoding | FileTokenizer
     #: The arguments of `Tokenizer`.
     settings: dict[str, Any]
-    #: Tokens to add. Tokens that are not special stay in decoded text.
+    #: Tokens to add. Decoded text always keeps tokens that are not special.
     added: list[AddedToken]
-    #: Class of transformers that reads the folder, or None.
+    #: The transformers class that reads the folder, or None.
     name: str | None = None
 
 
@@ -126,7 +126,7 @@ def _of_class(
         if name in classes.BERT & classes.BUILDERS:
             set_bert_normalizer(file, config)
         if name == "RemBertTokenizer":
-            # transformers' `save_pretrained` writes another post-processor.
+            # transformers' `save_pretrained` writes a different post-processor.
             put_typed(file, settings)
         # The file's post-processor adds tokens around a text, and the file sets the padding side.
         fixed = ["add_bos_token", "add_eos_token"]

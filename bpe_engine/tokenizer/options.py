@@ -1,5 +1,5 @@
-"""Resolves truncation and padding of a call from `padding`, `truncation`, `max_length` and
-others."""
+"""Resolves truncation and padding of a call from `padding`, `truncation`, `max_length` and other
+arguments."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def resolve(
 
 
 def _plain(name: str, value: Any, known: tuple[str, ...]) -> Any:
-    """Returns the name of a strategy, which may be a member of an enumeration."""
+    """Returns the name of a strategy, given by name or as a member of an enumeration."""
     if not isinstance(value, Hashable):  # Comparing would read a damaged column.
         _check(name, value, known)
     return getattr(value, "value", value)

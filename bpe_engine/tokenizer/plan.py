@@ -10,7 +10,7 @@ from .options import LARGEST, Layout, RowPadding, RowTruncation, Strategies, che
 
 __all__ = ["MOST", "Plan", "layout_of"]
 
-#: Maximum plans kept by a tokenizer.
+#: Maximum number of plans that a tokenizer keeps.
 MOST = 64
 
 

@@ -70,7 +70,7 @@ def _wrong(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """True if a value has the form of a text, words, or a batch of texts, words or pairs."""
+    """Returns True for the form of a text, words, or a batch of texts, words or pairs."""
     for _ in range(4):
         if isinstance(value, str):
             return True
@@ -105,7 +105,7 @@ def arranged(fields: Mapping[str, Sequence[Any]], layout: Layout) -> EncodedRows
     """Truncates and pads rows of ids.
 
     Raises:
-        ValueError: The fields of a row are of different lengths.
+        ValueError: The fields of a row have different lengths.
     """
     return arrange_rows(
         fields["input_ids"],
@@ -120,7 +120,7 @@ def arranged(fields: Mapping[str, Sequence[Any]], layout: Layout) -> EncodedRows
 def padded(
     encoded: Any, layout: Layout, return_attention_mask: bool, tensor_type: str | None
 ) -> BatchEncoding:
-    """See `Tokenizer.pad`."""
+    """Implements `Tokenizer.pad`."""
     if isinstance(encoded, (list, tuple)) and encoded and isinstance(encoded[0], Mapping):
         encoded = {
             name: [_field(row, number, name) for number, row in enumerate(encoded)]

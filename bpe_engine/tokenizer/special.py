@@ -11,7 +11,7 @@ from ..hf.components import AddedToken
 
 __all__ = ["EXTRA", "ROLES", "SpecialTokens", "content_of", "plain_token"]
 
-#: Roles of every tokenizer.
+#: Roles that every tokenizer has.
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 #: Attribute of the tokens without a role.
@@ -82,7 +82,7 @@ class SpecialTokens:
         return other
 
     def named(self) -> dict[str, str]:
-        """Returns the tokens that have a role, by name of the role."""
+        """Returns the tokens that have a role, by the role's name."""
         return {name: token for name, token in self.roles.items() if token is not None}
 
     def all(self) -> list[str]:

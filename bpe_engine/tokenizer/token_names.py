@@ -84,12 +84,12 @@ class TokenNames(Face):
 
     @property
     def special_tokens_map(self) -> dict[str, str]:
-        """The special tokens that have a role, by name of the role."""
+        """The special tokens that have a role, by the role's name."""
         return self._special.named()
 
     @property
     def all_special_tokens(self) -> list[str]:
-        """Every special token once, first the tokens with a role."""
+        """Every special token once, tokens with a role first."""
         return self._special.all()
 
     @property
@@ -124,7 +124,7 @@ class TokenNames(Face):
             self._plans = {}
 
     def _check_token(self, name: str, token: str) -> None:
-        """Raises ValueError if a token may not have a role; subclasses override this."""
+        """Raises ValueError if a token must not have a role; subclasses override this."""
 
     # ---- The vocabulary ----
 
@@ -198,7 +198,7 @@ class TokenNames(Face):
 
         Args:
             new_tokens: A ``str`` or an ``AddedToken``, or a list of them.
-            special_tokens: Whether they are special tokens.
+            special_tokens: Whether to add them as special tokens.
 
         Returns:
             The number of new tokens. The embeddings of a model need a new row for each.

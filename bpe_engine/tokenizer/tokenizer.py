@@ -39,8 +39,8 @@ _CLIP = "CLIPTokenizer"
 class Tokenizer(Calling):
     """Converts text to the inputs of a model and back, with the interface of transformers.
 
-    Results equal transformers' fast tokenizer's for the same files. A tokenizer can be pickled
-    and copied. Any number of threads may use one at once, unless a thread changes it.
+    For the same files, results equal those of transformers' fast tokenizer. A tokenizer can be
+    pickled and copied. Any number of threads can use it at once, unless a thread changes it.
 
     Args:
         source: An `Encoding` or a `bpe_engine.hf.Tokenizer`. The source does not change: tokens are
@@ -153,7 +153,7 @@ class Tokenizer(Calling):
             folder: The folder. Nothing is downloaded.
             kwargs: Arguments of the class; they override the files. In addition, ``subfolder``
                 names a folder in `folder`. ``pattern`` gives the pattern for files in tiktoken's
-                format that come without one: a regular expression, or the name of an encoding with
+                format that lack a pattern: a regular expression, or the name of an encoding with
                 that pattern. Arguments of transformers that control downloads or the class, such as
                 ``trust_remote_code``, are ignored.
 
@@ -191,8 +191,8 @@ class Tokenizer(Calling):
             The paths of the files.
 
         Raises:
-            FileExistsError: The folder contains a file of another tokenizer, which would be read,
-                too.
+            FileExistsError: The folder contains a file of another tokenizer, which would also be
+                read.
         """
         return folders.save(Path(folder), self.backend, self._config(), self.chat_template)
 
@@ -299,7 +299,7 @@ class Tokenizer(Calling):
                 preferred to "default".
 
         Raises:
-            ValueError: The tokenizer lacks a template, or has several without a default.
+            ValueError: The tokenizer lacks a template, or has several templates and no default.
         """
         return apply_template.choose(self.chat_template, chat_template, tools)
 
@@ -349,7 +349,7 @@ class Tokenizer(Calling):
 
         Raises:
             ValueError: The tokenizer lacks a template, or the arguments contradict each other.
-            Exception: A ``TemplateError`` of jinja2: the template has errors, or refuses the
+            Exception: A jinja2 ``TemplateError``: the template has errors, or refuses the
                 conversation.
             ImportError: jinja2 is missing (the extra ``chat``).
         """

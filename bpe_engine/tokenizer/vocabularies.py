@@ -1,5 +1,5 @@
-"""Reads vocabularies without a ``tokenizer.json``: rank files, models of SentencePiece, vocab.json with
-merges.txt, and vocab.txt."""
+"""Reads vocabularies without a ``tokenizer.json``: rank files, SentencePiece models, vocab.json
+with merges.txt, and vocab.txt."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 #: Configuration fields that set BERT's normalizer.
 BERT_OPTIONS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
-# The pattern of transformers for every ``tokenizer.model`` in tiktoken's format.
+# transformers' pattern for every ``tokenizer.model`` in tiktoken's format.
 _TIKTOKEN_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -86,7 +86,7 @@ def _special_tokens(first: int, added: Mapping[int, AddedToken], extra: Any) -> 
     return special
 
 
-#: Classes of transformers that add tokens around a text: flags for bos and eos.
+#: Flags for bos and eos in transformers classes that add tokens around a text.
 _AROUND = {
     "CodeLlamaTokenizer": (True, False),
     "GemmaTokenizer": (True, False),
@@ -100,14 +100,14 @@ _PIECES = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_t
 def of_pieces(
     path: str, name: str, added: Mapping[int, AddedToken], settings: dict[str, Any]
 ) -> FileTokenizer:
-    """Reads a model of SentencePiece.
+    """Reads a SentencePiece model.
 
     Special tokens in a text are recognized, as in transformers. Unnamed roles get the pieces with
     the usual names.
 
     Args:
         path: The file.
-        name: The class of transformers.
+        name: The transformers class.
         added: The added tokens of the configuration by id.
         settings: The arguments of `Tokenizer`, extended by the settings that the class determines.
 
@@ -137,7 +137,7 @@ def of_merges(
 
     Args:
         path: The folder.
-        name: The class of transformers for the folder.
+        name: The transformers class for the folder.
         config: The configuration of the folder.
         added: The added tokens by id.
         settings: The arguments of `Tokenizer`, with the special tokens.
@@ -256,7 +256,7 @@ def of_words(
 
 
 def put_typed(tokenizer: FileTokenizer, settings: Mapping[str, Any], first_type: int = 0) -> None:
-    """Adds the special tokens, and the post-processor of BERT: ``[CLS] A [SEP] B [SEP]``."""
+    """Adds the special tokens, and BERT's post-processor: ``[CLS] A [SEP] B [SEP]``."""
     add_roles(tokenizer, settings)
     cls, sep = (_content_of_role(settings, role) for role in ("cls_token", "sep_token"))
     first = f"{cls}:{first_type}"
@@ -268,7 +268,7 @@ def put_typed(tokenizer: FileTokenizer, settings: Mapping[str, Any], first_type:
 
 
 def set_bert_normalizer(tokenizer: FileTokenizer, config: Mapping[str, Any]) -> None:
-    """Sets the fields of BERT's normalizer, if the tokenizer has one, as the classes of BERT do."""
+    """Sets the fields of BERT's normalizer, if the tokenizer has it, as BERT's classes do."""
     normalizer: Any = tokenizer.normalizer
     if not isinstance(normalizer, BertNormalizer):
         return
@@ -309,7 +309,7 @@ def id_of(tokenizer: FileTokenizer, token: str) -> int:
 def _put_around(
     tokenizer: FileTokenizer, settings: Mapping[str, Any], first: str, last: str, **flags: bool
 ) -> None:
-    """Adds the special tokens, and the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
+    """Adds the special tokens, and RoBERTa's post-processor: ``<s> A </s></s> B </s>``."""
     add_roles(tokenizer, settings)
     cls, sep = (_content_of_role(settings, role) for role in (first, last))
     tokenizer.post_processor = RobertaProcessing(

@@ -1,4 +1,4 @@
-"""The renderer of the mode ``bpe_engine`` of vLLM."""
+"""The renderer of vLLM's tokenizer mode ``bpe_engine``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["SegmentRenderer"]
 
 _logger = init_logger("vllm.plugins.bpe_engine")
 
-#: Parts of a message that are text.
+#: Types of message parts that are text.
 _TEXT_PARTS = frozenset(("text", "input_text", "output_text", "refusal", "thinking"))
 
 #: Arguments of transformers' `apply_chat_template` other than template variables; vLLM's own

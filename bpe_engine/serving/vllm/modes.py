@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["ARCHITECTURES", "mode_of_model"]
 
 #: Modes that vLLM chooses by model architecture. Other models get "hf", or "mistral" if the folder
-#: has its files.
+#: has Mistral's files.
 ARCHITECTURES = {
     "Alpamayo2Super": "alpamayo2_super",
     "MoonshotKimiaForCausalLM": "kimi_audio",

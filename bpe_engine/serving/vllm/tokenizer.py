@@ -1,4 +1,4 @@
-"""The tokenizer of the mode ``bpe_engine`` of vLLM."""
+"""The tokenizer of vLLM's tokenizer mode ``bpe_engine``."""
 
 from __future__ import annotations
 
