@@ -59,7 +59,7 @@ impl<'py> Labeled<'py> {
         self.segment.get_item(0)
     }
 
-    /// Returns the segment with another text or origin.
+    /// Returns the segment with a different text or origin.
     fn with(
         &self,
         text: Bound<'py, PyAny>,
@@ -74,7 +74,7 @@ impl<'py> Labeled<'py> {
 struct Marker<'py> {
     parts: Vec<Labeled<'py>>,
     result: Vec<Bound<'py, PyAny>>,
-    /// Last segment of the turn that the model writes, and how many characters of it.
+    /// Last segment of the turn that the model writes, and how many characters the model writes.
     until: Option<(usize, usize)>,
 }
 
@@ -146,7 +146,7 @@ impl<'py> Marker<'py> {
         let written = self.parts[before.unwrap_or(0)..turn.start].iter().rev();
         let mut first = turn.start - written.take_while(|part| is_template(part)).count();
         if before.is_some_and(|before| first <= before) {
-            // An empty turn, so the header found is of another turn.
+            // The turn is empty, so the header found belongs to another turn.
             first = turn.start;
         }
         let is_spoken = |part: &Labeled<'py>| part.field.is_spoken();
@@ -174,7 +174,7 @@ impl<'py> Marker<'py> {
         self.mark(first..turn.end, (rest > 0 && first < spoken).then_some(rest))
     }
 
-    /// Adds segments as text of an answer; the first segment from character `cut` on.
+    /// Adds segments as text of an answer, the first segment only from character `cut` on.
     fn mark(&mut self, places: Range<usize>, cut: Option<usize>) -> PyResult<()> {
         let mut last: Option<(&Bound<'py, PyTuple>, Bound<'py, PyAny>)> = None;
         for (at, part) in places.clone().zip(&self.parts[places.clone()]) {
@@ -220,7 +220,7 @@ impl<'py> Marker<'py> {
     }
 }
 
-/// Returns the origin of the template's text in an answer.
+/// Returns an origin with `is_answer` set.
 fn of_answer<'py>(origin: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let item = |place| origin.get_item(place);
     let is_answer = PyBool::new(origin.py(), true).to_owned().into_any();

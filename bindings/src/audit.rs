@@ -97,7 +97,7 @@ impl AuditedIds {
         int_cache::positions(py, &owners)
     }
 
-    /// Returns 1 for each id that is a special token, 0 for others.
+    /// Returns 1 for each id that is a special token, 0 for other ids.
     fn special<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
         let mut bits = vec![0; self.ids.len()];
         for (ids, origin) in self.runs() {
@@ -123,7 +123,7 @@ impl AuditedIds {
         Ok((counts, crossing))
     }
 
-    /// Returns 1 for each id of a mask, 0 for others.
+    /// Returns 1 for each id of a mask, 0 for other ids.
     fn mask<'py>(
         &self,
         segments: &Bound<'py, PyList>,
@@ -194,7 +194,7 @@ impl AuditedIds {
 }
 
 impl AuditedIds {
-    /// Returns the ranges of consecutive ids of one origin, with the origin.
+    /// Returns each range of consecutive ids with the same origin, and the origin.
     fn runs(&self) -> impl Iterator<Item = (std::ops::Range<usize>, &Origin)> {
         let starts = std::iter::once(0).chain(self.origins.iter().map(|run| run.0));
         starts.zip(&self.origins).map(|(start, (end, origin))| (start..*end, origin))
@@ -468,7 +468,7 @@ impl Labels {
         turns
     }
 
-    /// Adds a turn; `turn` has the message and each segment.
+    /// Adds a turn, given as pairs of a message and a segment.
     fn add_turn(
         &self,
         turns: &mut Turns,
@@ -554,7 +554,7 @@ impl Labels {
     }
 }
 
-/// Reads an `Origin` of Python, or None.
+/// Reads a Python `Origin`, or None.
 fn read_place(
     origin: &Bound<'_, PyAny>,
     role: &Bound<'_, PyString>,

@@ -53,7 +53,7 @@ struct Call {
 pub struct RowSource {
     call: Arc<Call>,
     inputs: Py<PyAny>,
-    /// The rows, if encoding again would give other rows.
+    /// The rows, if encoding again would give different rows.
     made: Option<Vec<Encoding>>,
 }
 
@@ -64,7 +64,7 @@ pub struct EncodedRows(Stored);
 enum Stored {
     /// Ids of all rows, without padding.
     Flat { ids: Vec<u32>, rows: Vec<FlatRow>, call: Arc<Call>, length: usize },
-    /// Rows with token fields or from existing rows, and the input of each if there is overflow.
+    /// Rows with token fields or from existing rows; with overflow, also the input of each row.
     Whole { rows: Vec<Encoding>, samples: Vec<usize> },
 }
 
@@ -309,8 +309,8 @@ impl Call {
     }
 }
 
-/// Truncates and pads existing rows of ids. The other fields must have the lengths of the ids, row
-/// by row; missing fields get the values for plain text.
+/// Truncates and pads existing rows of ids. The other fields must have the same lengths as the ids,
+/// row by row; missing fields get the values for plain text.
 #[pyfunction]
 #[pyo3(signature = (input_ids, *, token_type_ids, attention_mask, special_tokens_mask, truncation,
     padding))]

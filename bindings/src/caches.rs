@@ -10,7 +10,7 @@ use crate::pipeline::PyPipeline;
 
 #[pymethods]
 impl PyPipeline {
-    /// Empties the caches of pieces. Results stay the same.
+    /// Empties the caches of pieces. Results do not change.
     fn clear_cache(slf: &Bound<'_, Self>) -> PyResult<()> {
         let pipeline = Self::current(slf)?;
         slf.py().detach(|| pipeline.workspaces().clear());
@@ -21,8 +21,8 @@ impl PyPipeline {
     ///
     /// Caches are on unless the environment variable ``BPE_ENGINE_CACHE`` is ``off`` when the
     /// tokenizer is made. Cached text takes less time, so a user could learn by timing whether
-    /// another user sent the same words. Turn the caches off if that matters: results stay the
-    /// same, and the memory is freed.
+    /// another user sent the same words. Turn the caches off if that matters: results do not
+    /// change, and the memory is freed.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -47,7 +47,7 @@ impl PyPipeline {
     ///
     /// Each concurrent call uses a separate cache, up to 16. The default of 8 MiB fits the cache of
     /// a processor; for texts of several MB with many different words (Chinese, many languages)
-    /// that are encoded more than once, 64 MiB take less time. Results are the same with any size.
+    /// that are encoded more than once, 64 MiB is faster. Results are the same with any size.
     /// The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when a tokenizer is made: a
     /// number of bytes, ``KiB``, ``MiB`` or ``GiB``, as in ``64 MiB``.
     ///

@@ -120,8 +120,8 @@ impl PyEncoding {
 impl PyPipeline {
     /// Decodes ids to bytes.
     ///
-    /// A tokenizer file gives the bytes of its text with all special tokens. Bytes that are not
-    /// UTF-8 stay unchanged; the decoder may still remove a first space.
+    /// A tokenizer file decodes to the bytes of its text with all special tokens. Bytes that are
+    /// not UTF-8 are unchanged; the decoder may still remove a first space.
     ///
     /// Raises:
     ///     KeyError: An id has no token.
@@ -215,7 +215,7 @@ impl PyPipeline {
         gil::run(tokens.py(), ids.len(), || lossy::settled(&pipeline, &ids))
     }
 
-    /// Returns the text of `tokens[start:]` as UTF-8; `is_first` if `tokens` begin the text.
+    /// Returns the text of `tokens[start:]` as UTF-8. Set `is_first` if `tokens` begin the text.
     fn _decode_lossy<'py>(
         slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,

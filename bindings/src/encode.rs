@@ -31,7 +31,7 @@ impl Default for Ragged {
 }
 
 impl Ragged {
-    /// Appends rows of texts that have `size` bytes in all.
+    /// Appends rows of texts that have `size` bytes in total.
     fn append(&mut self, rows: &rows::Rows<u32>, size: usize) -> PyResult<()> {
         if self.ids.capacity() == 0 {
             self.ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
@@ -92,8 +92,8 @@ impl PyEncoding {
 
     /// Encodes a text.
     ///
-    /// Special tokens control a model, and their names in untrusted text could do so, too.
-    /// Therefore the name of a special token in the text raises an error by default.
+    /// Special tokens control a model, and so could their names in untrusted text. Therefore the
+    /// name of a special token in the text raises an error by default.
     ///
     /// Args:
     ///     text: A str. Surrogate pairs are joined; lone surrogates become U+FFFD.
@@ -223,11 +223,11 @@ impl PyPipeline {
     ///
     /// Returns:
     ///     The ids and, for each id, a span ``(start, end)``, as in ``text[start:end]``. A token
-    ///     with only some bytes of a character has the whole character, so spans may overlap. In
-    ///     bytes, the token has exactly those bytes if the bytes of the tokens are the bytes of the
-    ///     text, and whole characters where a tokenizer file normalizes the text or puts a space
-    ///     before it. Spans refer to the given text, even if a normalizer changes it. Spans of a
-    ///     SentencePiece ``.model`` equal those of sentencepiece, in both units.
+    ///     with only some bytes of a character spans the whole character, so spans may overlap. In
+    ///     bytes, the token spans exactly those bytes if the bytes of the tokens are the bytes of
+    ///     the text, and whole characters where a tokenizer file normalizes the text or puts a
+    ///     space before it. Spans refer to the given text, even if a normalizer changes it. Spans
+    ///     of a SentencePiece ``.model`` equal sentencepiece's spans, in both units.
     ///
     /// Raises:
     ///     ValueError: `unit` is unknown, or an error of `encode`.

@@ -36,8 +36,8 @@ pub fn to_python(error: Error) -> PyErr {
     }
 }
 
-/// Returns the message of the `ValueError` for a disallowed special token in a text, which equals
-/// tiktoken's message, because programs show it to users.
+/// Returns the message of the `ValueError` for a disallowed special token in a text. Programs show
+/// this message to users, so it equals tiktoken's.
 #[pyfunction]
 pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<String> {
     let token = token.repr()?;
@@ -62,7 +62,7 @@ pub fn describe(value: &Bound<'_, PyAny>) -> String {
     call().unwrap_or_else(|_: PyErr| "another object".to_owned())
 }
 
-/// Converts the error of a result of the core with [`to_python`].
+/// Converts the error of a core result with [`to_python`].
 pub trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }

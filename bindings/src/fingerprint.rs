@@ -15,8 +15,8 @@ impl PyPipeline {
     /// For an encoding: the pattern, ranks, special tokens and normalization. For a tokenizer file:
     /// the model, the added tokens, the normalizer, the pre-tokenizer, the post-processor,
     /// truncation, padding and `encode_special_tokens`, with their current values. The name is not
-    /// included. Tokenizers that agree in all of these have the same fingerprint, on every machine
-    /// and in every version, whatever the form of their files.
+    /// included. Tokenizers that agree in all of these have the same fingerprint, on every machine,
+    /// in every version and for any form of their files.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2, r50k = bpe_engine.get_encoding("gpt2"), bpe_engine.get_encoding("r50k_base")

@@ -8,7 +8,7 @@ use pyo3::types::PyString;
 
 use crate::errors::OrRaise;
 
-/// Size of the work, in bytes of text or ids, above which other Python threads may run meanwhile.
+/// Size of the work, in bytes of text or ids, above which other Python threads can run meanwhile.
 /// Smaller work may take less time than detaching and attaching again.
 pub const WORTH_DETACHING: usize = 4096;
 

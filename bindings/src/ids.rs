@@ -62,7 +62,7 @@ pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     }
 }
 
-/// True for numpy's `bool`, named `bool_` before version 2.
+/// Returns true for numpy's `bool`, named `bool_` before version 2.
 fn is_bool(id: &Bound<'_, PyAny>) -> bool {
     let name = id.get_type().fully_qualified_name();
     name.is_ok_and(|name| name == "numpy.bool" || name == "numpy.bool_")
@@ -84,7 +84,7 @@ fn each(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     collect(0, iterate(ids)?)
 }
 
-/// Collects the ids from `items`, which has at least `count`.
+/// Collects the ids from `items`, which has at least `count` items.
 fn collect<'py>(
     count: usize,
     items: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,

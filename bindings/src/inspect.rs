@@ -53,10 +53,10 @@ impl PyPipeline {
         int_cache::list(parts.py(), &counts)
     }
 
-    /// Returns the number of tokens of a text, or None if that is more than `limit`.
+    /// Returns the number of tokens of a text, or None if the text has more than `limit`.
     ///
-    /// Stops as soon as the limit is passed, so a small limit on a huge text costs little. (A piece
-    /// is merged whole, and unnormalized text is normalized whole.)
+    /// Stops as soon as the limit is exceeded, so a small limit on a huge text costs little. (A
+    /// piece is merged whole, and unnormalized text is normalized whole.)
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -102,7 +102,7 @@ impl PyPipeline {
         Ok(list)
     }
 
-    /// True if decoding and encoding these ids gives the same ids.
+    /// Returns True if decoding and encoding these ids gives the same ids.
     ///
     /// Special tokens are encoded as special tokens, all other text as ordinary text. Ids whose
     /// bytes are not UTF-8 are never canonical, nor are ids whose text a tokenizer file changes,

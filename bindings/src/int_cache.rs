@@ -242,7 +242,7 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
 
 /// Disables reference counting of an `int` in builds without the GIL: each count would make a
 /// thread wait for the memory that another thread has just written. The table keeps the `int`
-/// anyway; if two threads create one at once, one of the two stays in memory.
+/// anyway; if two threads create the same `int` at once, the second object remains in memory.
 #[cfg(Py_GIL_DISABLED)]
 fn live_forever(int: *mut ffi::PyObject) {
     // SAFETY: no other code has seen the object. Python does not count references of objects with

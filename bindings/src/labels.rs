@@ -23,7 +23,7 @@ const MOST_LABELS: usize = (1 << (START_SHIFT - GIVEN_SHIFT)) - 1;
 /// Message keys whose reasoning may be inside the content.
 const REASONING_KEYS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Position of a caller's value: one step of the path to it.
+/// Position of a caller's value: one step of the path to the value.
 struct ValuePath {
     /// Previous step; `None` for the first.
     up: Option<usize>,
@@ -60,8 +60,8 @@ enum Known {
 ///
 /// `traced` is the type of strings with flags, and `origin` the type of origins. `scalars` has a
 /// function for each type of number in the arguments of calls, which returns a value with flags;
-/// `fields` maps message keys to fields with another name. `getattr` and `getitem` look up values
-/// of other objects than dicts and lists, and `call` calls the result.
+/// `fields` maps message keys to fields with a different name. `getattr` and `getitem` look up
+/// values of objects other than dicts and lists, and `call` calls the result.
 #[pyclass(module = "bpe_engine._core")]
 pub struct Labels {
     traced: Py<PyType>,
@@ -183,7 +183,7 @@ impl Labels {
     }
 
     /// Returns the flags of text made from one of the caller's lists or dicts, and the same list or
-    /// dict without labels. Returns 0 and the value itself for anything else.
+    /// dict without labels. Returns 0 and the value itself for other values.
     fn found<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<(u64, Bound<'py, PyAny>)> {
         let data = match self.known_of(value) {
             Some(Known::Data { .. }) => value.clone(),
@@ -194,7 +194,7 @@ impl Labels {
         Ok((self.rewritten(at)?, data))
     }
 
-    /// Returns one of the caller's lists or dicts with labeled items; other values unchanged.
+    /// Returns a caller's list or dict with labeled items; returns other values unchanged.
     pub fn opened<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
         match self.known_of(value) {
@@ -273,7 +273,7 @@ impl ValuePath {
 }
 
 impl Labels {
-    /// Returns the item of a dict or a list, labeled.
+    /// Returns a labeled item of a dict or a list.
     fn look_up<'py>(
         slf: &Bound<'py, Self>,
         value: &Bound<'py, PyAny>,
@@ -307,7 +307,7 @@ impl Labels {
         (self.getattr.bind(py).clone(), self.call.bind(py).clone())
     }
 
-    /// Returns the item of a dict, labeled.
+    /// Returns a labeled item of a dict.
     pub fn read<'py>(
         &mut self,
         dict: &Bound<'py, PyDict>,
@@ -391,8 +391,8 @@ impl Labels {
         Ok(if flags == 0 { 0 } else { flags | NOWHERE << START_SHIFT })
     }
 
-    /// Returns a labeled value for the value at a position; lists and dicts are registered and
-    /// returned.
+    /// Labels the value at a position and returns it; lists and dicts are registered instead of
+    /// labeled.
     fn label<'py>(
         &mut self,
         value: &Bound<'py, PyAny>,
@@ -505,8 +505,8 @@ impl Labels {
                     None => true,
                 };
                 if self.places[at].kind == ValueKind::Role && is_plain && flags & TRUSTED != 0 {
-                    // The template may build a control token from this text, so it must stay one
-                    // run with its neighbors.
+                    // The template may build a control token from this text, so the text and its
+                    // neighbors must remain one run.
                     TRUSTED
                 } else {
                     flags & (TRUSTED | GENERATED) | self.number(segment, Some(at), None)?
@@ -586,7 +586,7 @@ impl Labels {
         new_tuple_of(self.origin.bind(py), [message, role, field, path, has_tags, is_answer])
     }
 
-    /// Returns the origin of text of the template around the message of a turn.
+    /// Returns the origin of template text around the message of a turn.
     pub fn origin_of_turn<'py>(
         &self,
         py: Python<'py>,

@@ -56,7 +56,7 @@ fn count(limits: &Bound<'_, PyAny>, cost: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the result of a call and its cost; `None` for other calls.
+/// Returns the result and the cost of a quick call; `None` for other calls.
 fn quick<'py>(
     labels: &Bound<'py, Labels>,
     value: &Bound<'py, PyAny>,
@@ -108,7 +108,7 @@ fn quick<'py>(
     })
 }
 
-/// Returns the result of a call of a method of a dict and its cost; `None` for other calls.
+/// Returns the result and the cost of a dict method call; `None` for other calls.
 fn of_dict<'py>(
     labels: &Bound<'py, Labels>,
     dict: &Bound<'py, PyDict>,
@@ -143,8 +143,8 @@ fn of_dict<'py>(
     Ok(Some((found, cost)))
 }
 
-/// Returns the size of a value for code that walks over it; `None` if it contains anything except
-/// strings, numbers, None, lists, tuples and dicts. Each occurrence of an item counts.
+/// Returns the size of a value for code that traverses the value; `None` if the value has items
+/// other than strings, numbers, None, lists, tuples and dicts. Each occurrence of an item counts.
 #[pyfunction]
 pub fn size_of_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     Sizes { known: HashMap::default() }.size(value)

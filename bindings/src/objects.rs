@@ -1,5 +1,5 @@
-//! Creates small Python objects. PyO3's constructors panic when memory runs out; these raise
-//! `MemoryError`.
+//! Creates small Python objects. PyO3's constructors panic when memory runs out; these functions
+//! raise `MemoryError`.
 
 use std::convert::Infallible;
 
@@ -75,8 +75,8 @@ fn allocated(reserved: bpe_core::Result<()>) -> PyResult<()> {
     reserved.map_err(|error| PyMemoryError::new_err(error.to_string()))
 }
 
-/// Fails if there is no memory for `count` objects of `each` bytes in a list: call before a
-/// conversion that panics without memory.
+/// Fails if there is no memory for `count` objects of `each` bytes in a list. Call this function
+/// before a conversion that panics without memory.
 pub fn ask_for(count: usize, each: usize) -> PyResult<()> {
     allocated(memory::ask_for(count.saturating_mul(each + size_of::<usize>())))
 }

@@ -49,7 +49,7 @@ impl Held {
 }
 
 /// For an `Encoding` without ranks: the pipeline for calls that allow or disallow special tokens.
-/// The shared pipeline encodes their names as text.
+/// The shared pipeline encodes the names of special tokens as text.
 #[derive(Clone)]
 struct File {
     special: Arc<Pipeline>,
@@ -111,7 +111,7 @@ impl PyTokenizer {
         PyPipeline::change(slf.as_super(), work)
     }
 
-    /// Changes the tokenizer by `work`, which never fails.
+    /// Changes the tokenizer with `work`, which never fails.
     pub fn set(slf: &Bound<'_, Self>, work: impl FnOnce(&mut Pipeline)) -> PyResult<()> {
         Self::change(slf, |tokenizer| {
             work(tokenizer);
@@ -178,7 +178,7 @@ impl PyPipeline {
         self.hold(Held::new(shared, face, None))
     }
 
-    /// Shares the pipeline of another object, under another interface.
+    /// Shares the pipeline of another object, with this interface.
     fn set_like(&self, other: &Held, face: Face) -> &Held {
         self.hold(Held::new(other.shared.clone(), face, other.file.clone()))
     }

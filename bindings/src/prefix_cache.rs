@@ -14,8 +14,8 @@ use crate::prompt::read;
 use crate::request::Gives;
 use crate::{gil, text};
 
-/// Encodes prompts, each shared prefix once. Only attached threads hold the lock, so a forked child
-/// never finds it taken.
+/// Encodes prompts, each shared prefix once. Only attached threads hold the lock, so it is never
+/// held during a fork.
 #[pyclass(frozen, name = "PrefixCache", module = "bpe_engine._core")]
 pub struct SharedPrefixCache {
     pipeline: Arc<Pipeline>,

@@ -223,7 +223,7 @@ fn unknown(index: usize, name: &str) -> PyErr {
     ))
 }
 
-/// Adds the segment to the message of an error.
+/// Names the segment in the message of an error.
 fn at_segment(py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
     let message = format!("segments[{index}]: {}", error.value(py));
     if error.is_instance_of::<PyTypeError>(py) {
@@ -336,9 +336,9 @@ impl NameCounter {
 
 // ---- Conversations ----
 
-/// A changing text, and its ids.
+/// A prompt that changes, and its ids.
 ///
-/// Only attached threads hold the lock, so a forked child never finds it taken. Long work changes a
+/// Only attached threads hold the lock, so it is never held during a fork. Long work changes a
 /// copy; the last of concurrent updates wins, and concurrent appends are never lost.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {

@@ -32,7 +32,7 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     Ok(list)
 }
 
-/// Adds the token to an error about its id.
+/// Names the token in an error about its id.
 fn of_token(py: Python<'_>, token: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let message = token.repr().map(|token| format!("the token {token}: {}", error.value(py)));
     message.map_or_else(|error| error, |message| PyErr::from_type(error.get_type(py), message))

@@ -44,7 +44,7 @@ impl Deref for Current<'_> {
 }
 
 impl Current<'_> {
-    /// Returns the pipeline for an object that keeps it.
+    /// Returns the pipeline, for a caller that keeps a reference.
     pub fn share(self) -> Arc<Pipeline> {
         match self {
             Self::Fixed(pipeline) => pipeline.clone(),

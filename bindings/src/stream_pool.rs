@@ -23,7 +23,7 @@ const AHEAD: usize = 16;
 ///
 /// A stream emits only complete characters. Its concatenated texts equal the result of ``decode``
 /// for all its ids: bytes that are not UTF-8 become U+FFFD; ids without a token are skipped by a
-/// tokenizer file and refused by an encoding. Any number of threads may use a pool. A pool keeps
+/// tokenizer file and refused by an encoding. Any number of threads can use a pool. A pool keeps
 /// the ``str`` of each token that it has emitted; each stream needs memory for its stop strings and
 /// for the text that it holds back.
 // The lock is held only while no Python code runs: no thread waits for another thread while holding
@@ -80,8 +80,8 @@ impl PyStreamPool {
     ///         first complete stop string; its text ends before the longest stop string that ends
     ///         at this point. Text that may still become a stop string is held back.
     ///     skip_special_tokens: Whether to drop special tokens.
-    ///     min_chars: Minimum number of characters per step. Fewer wait for a later step, or for
-    ///         the end.
+    ///     min_chars: Minimum number of characters per step. Fewer characters wait for a later
+    ///         step, or for the end.
     ///
     /// Returns:
     ///     The number of the stream, its slot. Numbers are never reused.
@@ -113,7 +113,7 @@ impl PyStreamPool {
     ///         lists or arrays, or in a two-dimensional array.
     ///
     /// Returns:
-    ///     For each stream, the text that has become certain; and None, or the stop string that
+    ///     For each stream, the text that has become final; and None, or the stop string that
     ///     ended the stream. A stream that has ended ignores further ids and returns its stop
     ///     string again.
     ///

@@ -39,7 +39,7 @@ fn decode_any<'py>(py: Python<'py>, bytes: &[u8], errors: &CStr) -> PyResult<Bou
     }
 }
 
-/// Returns a `str` of UTF-8; `None` if the bytes are invalid.
+/// Decodes UTF-8 to a `str`; returns `None` if the bytes are invalid.
 ///
 /// A `str` stores 1, 2 or 4 bytes per character, depending on the largest character. Here the
 /// largest first byte decides, so that characters are written only once; the interpreter's decoder
@@ -120,8 +120,8 @@ macro_rules! unit {
 #[cfg(not(any(PyPy, GraalPy)))]
 unit!(u8, u16, u32);
 
-/// Writes the characters of `bytes` to `units`. Returns `false` if `bytes` are not UTF-8, or have
-/// another number of characters than there are units. The characters must fit in the units.
+/// Writes the characters of `bytes` to `units`. Returns `false` if `bytes` are not UTF-8, or if the
+/// numbers of characters and units differ. The characters must fit in the units.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
     let mut rest = bytes;

@@ -36,7 +36,7 @@ struct Copier<'a, 'py> {
 }
 
 impl<'py> Copier<'_, 'py> {
-    /// Returns an immutable value itself, and a copy of any other.
+    /// Returns an immutable value itself, and a copy of any other value.
     fn copy(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if self.is_scalar(value)? {
             return Ok(value.clone());
@@ -320,7 +320,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.extend(flags, text)
     }
 
-    /// Adds text to the open segment if it continues that segment, otherwise to a new one.
+    /// Adds text to the open segment if the text continues it, otherwise to a new segment.
     fn extend(&mut self, flags: u64, text: &Bound<'py, PyAny>) -> PyResult<()> {
         if flags != self.next {
             self.close()?;

@@ -15,7 +15,7 @@ use pyo3::types::{PyIterator, PyString};
 use crate::buffer_pool;
 use crate::objects::iterate;
 
-/// Contents of a `str`. May be read on any thread, without the interpreter.
+/// Contents of a `str`, which any thread can read without the interpreter.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
     /// Stored as UTF-8.
@@ -25,8 +25,8 @@ pub enum Text<'a> {
     CodePoints(CodePoints<'a>),
 }
 
-/// Iterates over texts. Refuses a column of pyarrow, whose items are not `str`: an item of a
-/// damaged column aborts the process.
+/// Iterates over texts. Refuses a pyarrow column, whose items are not `str`: an item of a damaged
+/// column aborts the process.
 pub fn items<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     let kind = texts.get_type();
     if kind.module()? == "pyarrow.lib" {
@@ -203,7 +203,7 @@ pub fn not_a_text(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     let kind = kind.name().map(|name| name.to_string()).unwrap_or_default();
     let is_missing = given.is_none() || given.extract::<f64>().is_ok_and(f64::is_nan);
     let hint = match kind.as_str() {
-        // The missing values of pandas.
+        // Missing values in pandas.
         "NAType" | "NaTType" => "; leave a missing text out, or fill it with \"\"",
         "ndarray" | "Series" | "Tensor" => "; give the list that its tolist() returns",
         _ if is_missing => "; leave a missing text out, or fill it with \"\"",

@@ -16,8 +16,8 @@ use crate::{ids, int_cache};
 
 /// The bytes that each id adds after other ids, in one buffer, and the kind of each id.
 ///
-/// ``table[id]`` gives the bytes of an id, which are empty if there is no token; ``len(table)`` is
-/// one more than the largest id. The table never changes.
+/// ``table[id]`` is the bytes of an id, which are empty if there is no token; ``len(table)`` is one
+/// more than the largest id. The table never changes.
 #[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
 pub struct PyTokenTable(Arc<TokenTable>);
 

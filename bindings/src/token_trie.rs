@@ -1,4 +1,4 @@
-//! The classes `TokenTrie` and `Healed`: which tokens agree with given next bytes.
+//! The classes `TokenTrie` and `Healed`, which find the tokens compatible with the next bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,7 +52,7 @@ impl PyTokenTrie {
     }
 }
 
-/// A mask in a buffer of the caller.
+/// A mask in the caller's buffer.
 struct Mask {
     buffer: PyBuffer<i32>,
     words: Vec<u32>,
@@ -84,7 +84,7 @@ impl Mask {
 
 /// A prompt that the next tokens complete.
 ///
-/// Only attached threads hold the lock, so a forked child never finds it taken.
+/// Only attached threads hold the lock, so it is never held during a fork.
 #[pyclass(frozen, name = "Healed", module = "bpe_engine._core")]
 pub struct PyHealed {
     table: Arc<TokenTable>,
@@ -148,7 +148,7 @@ impl PyHealed {
         Ok(self.table.trie().or_raise()?.words())
     }
 
-    /// Returns the number of ids of the table.
+    /// Returns the number of ids in the table.
     fn ids_in_table(&self) -> usize {
         self.table.len()
     }

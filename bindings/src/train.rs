@@ -35,7 +35,7 @@ type Progress<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 /// pre-tokenizer turn texts.
 ///
 /// `pattern` cuts text into pieces; the names in `special_tokens` are cut out first and belong to
-/// no piece; with `nfc`, text is normalized first. Several threads may count at once, each into a
+/// no piece; with `nfc`, text is normalized first. Several threads can count at once, each into a
 /// separate table.
 #[pyclass(module = "bpe_engine._core", frozen)]
 pub struct PieceCounts {
@@ -122,7 +122,7 @@ impl PieceCounts {
             tables.push(whole);
             result
         });
-        // Keeps all counts, however the work ended.
+        // Keeps all counts, even if the work failed.
         self.lock(py).append(&mut tables);
         result?.or_raise()
     }

@@ -24,7 +24,7 @@ fn vocabulary(ranks: &Bound<'_, PyDict>) -> PyResult<Vocabulary> {
 type MergeRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, &'static str, i128, usize);
 type PathRow = (Vec<usize>, Vec<usize>, Vec<u32>, bool);
 
-/// Learns the merges that make words one token each; `vocab_tools.learn_merges` explains.
+/// Learns the merges that make words one token each; see `vocab_tools.learn_merges`.
 ///
 /// `ranks` is the base, bytes to id; `words` has (bytes, frequency). Returns the merges, (left,
 /// right, "new" | "in base" | "repeated", frequency, words), and one path per word: (ends of the
@@ -82,7 +82,7 @@ pub fn merge_bytes(
 }
 
 /// Returns, for each token in the order of ids, the ids of the two tokens of its last merge; `None`
-/// for single bytes, and for tokens that merging their bytes does not reach.
+/// for single bytes, and for tokens that merging cannot produce.
 #[pyfunction]
 pub fn token_splits(
     py: Python<'_>,
@@ -98,11 +98,11 @@ pub fn token_splits(
     Ok(py.detach(|| (0..vocabulary.len() as u32).map(split).collect()))
 }
 
-/// Number of tokens of each text, and of each id.
+/// Number of tokens of each text, and number of occurrences of each id.
 type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 
-/// Returns the number of tokens of each of `texts`, and of each id as `(id, times)` by ascending
-/// id. Text never becomes a special token.
+/// Returns the number of tokens of each of `texts`, and the count of each id as `(id, count)` by
+/// ascending id. Text never becomes a special token.
 #[pyfunction]
 pub fn count_tokens(
     py: Python<'_>,
@@ -139,7 +139,7 @@ type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
 type Problems = Vec<(usize, String)>;
 
 /// Parses the lines of a rank file: `(token, id, line number)` of valid lines, and `(line number,
-/// problem)` of the others. Leaves repeated tokens and ids unchecked.
+/// problem)` of the other lines. Does not check for repeated tokens and ids.
 #[pyfunction]
 pub fn parse_rank_lines<'py>(
     py: Python<'py>,
@@ -161,7 +161,7 @@ pub fn parse_rank_lines<'py>(
     Ok((tokens, bad))
 }
 
-/// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.
+/// Audits every token of an encoding; see `vocab_tools.check_vocabulary`.
 ///
 /// Returns columns, with one entry per token in the order of ids: `ids`; `crosses`; and, as names
 /// of variants, `utf8`, `merging`, `whole`, `round_trip`. With `nfc`, text is normalized first.

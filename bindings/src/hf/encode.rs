@@ -21,7 +21,7 @@ use crate::{gil, rows};
 /// Results of a share, and the error of the next input. Locked while they are taken out.
 type ShareResult<T> = Mutex<(Vec<T>, Option<Error>)>;
 
-/// Size in bytes of text of one share of a batch.
+/// Size of one share of a batch, in bytes of text.
 pub const SHARE: usize = 32 * 1024;
 
 /// Runs `encode` on inputs, on up to `threads` threads, and keeps the order.

@@ -186,7 +186,7 @@ impl HfEncoding {
         list_of_spans(py, self.detailed(py)?.token_fields().offsets.iter().copied())
     }
 
-    /// The index of the word of each token.
+    /// The index of each token's word.
     #[getter]
     fn word_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.detailed(py)?;
@@ -213,7 +213,7 @@ impl HfEncoding {
         Ok(found.transpose()?.flatten().unwrap_or_else(|| slf.get_type().into_any()))
     }
 
-    /// The sequence of each token.
+    /// The index of each token's sequence.
     #[getter]
     fn sequence_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let numbers = self.encoding()?.sequence_ids().or_raise()?.into_iter();
@@ -248,7 +248,7 @@ impl HfEncoding {
         ))
     }
 
-    /// Returns the sequence of a token.
+    /// Returns the index of a token's sequence.
     fn token_to_sequence(&self, token_index: usize) -> PyResult<Option<usize>> {
         Ok(self.encoding()?.token_to_sequence(token_index))
     }
@@ -264,13 +264,13 @@ impl HfEncoding {
         Ok(state.token_fields().offsets.get(token_index).copied().filter(|_| is_token))
     }
 
-    /// Returns the word of a token.
+    /// Returns the index of a token's word.
     fn token_to_word(&self, py: Python<'_>, token_index: usize) -> PyResult<Option<u32>> {
         let state = self.detailed(py)?;
         Ok(token_to_word(&state, token_index))
     }
 
-    /// Returns the token that contains a character of a sequence.
+    /// Returns the index of the token that contains a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
     fn char_to_token(
         &self,
@@ -282,7 +282,7 @@ impl HfEncoding {
         Ok(char_to_token(&state, char_pos, sequence_index))
     }
 
-    /// Returns the word that contains a character of a sequence.
+    /// Returns the index of the word that contains a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
     fn char_to_word(
         &self,
@@ -295,7 +295,7 @@ impl HfEncoding {
         Ok(token.and_then(|token| token_to_word(&state, token)))
     }
 
-    /// Returns the range of tokens of a word of a sequence, as its start and end.
+    /// Returns the start and end of a word's range of tokens.
     #[pyo3(signature = (word_index, sequence_index=0))]
     fn word_to_tokens(
         &self,
@@ -321,7 +321,7 @@ impl HfEncoding {
         Ok(tokens.map(|(start, end)| (offsets[start].0, offsets[end - 1].1)))
     }
 
-    /// Assigns all tokens to this sequence.
+    /// Assigns all tokens to a sequence, given by index.
     fn set_sequence_id(&self, py: Python<'_>, sequence_id: usize) -> PyResult<()> {
         self.change(py, |encoding| {
             encoding.set_sequence_id(sequence_id);

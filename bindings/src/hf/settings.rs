@@ -27,8 +27,8 @@ impl PyTokenizer {
     ///
     /// Args:
     ///     max_length: The maximum number of tokens, including tokens of the post-processor.
-    ///     stride: The number of tokens that consecutive parts of the overflow share. strategy:
-    ///     Which sequence of a pair to truncate: ``"longest_first"``, ``"only_first"`` or
+    ///     stride: The number of tokens that consecutive parts of the overflow share.
+    ///     strategy: Which sequence of a pair to truncate: ``"longest_first"``, ``"only_first"`` or
     ///         ``"only_second"``.
     ///     direction: The side to truncate: ``"right"`` or ``"left"``.
     ///
@@ -54,7 +54,7 @@ impl PyTokenizer {
         Self::change(slf, |tokenizer| tokenizer.set_truncation(None))
     }
 
-    /// The truncation as a dict, or None.
+    /// The truncation settings as a dict, or None.
     #[getter]
     fn truncation<'py>(
         slf: &Bound<'_, Self>,
@@ -108,7 +108,7 @@ impl PyTokenizer {
         Self::set(slf, |tokenizer| tokenizer.set_padding(None))
     }
 
-    /// The padding as a dict, or None.
+    /// The padding settings as a dict, or None.
     #[getter]
     fn padding<'py>(
         slf: &Bound<'_, Self>,
