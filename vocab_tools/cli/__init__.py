@@ -1,6 +1,6 @@
-"""The command line ``vocab-tools``: a module for each command, and shared options.
+"""The command ``vocab-tools``: a module for each subcommand, and shared options.
 
-:func:`main` handles Ctrl-C before it imports anything else.
+:func:`main` handles Ctrl-C before other imports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 
 def _end_now(_signal: int = 0, _frame: FrameType | None = None) -> None:
-    """Ends the process with one line of output, while there is nothing to clean up."""
+    """Ends the process with one line of output, as long as nothing needs cleaning up."""
     os.write(2, b"vocab-tools: interrupted\n")
     os._exit(INTERRUPTED)
 
@@ -30,9 +30,9 @@ except KeyboardInterrupt:
 
 
 def main() -> None:
-    """Runs the command and exits: with 0 for success; 1 for a failure or errors found; 2 for a
+    """Runs the command and exits: 0 for success; 1 for a failure, or if errors were found; 2 for a
     wrong command line or a missing file; 130 after Ctrl-C; 141 after a closed pipe."""
-    # A shell script's background process ignores Ctrl-C from the start; keep that.
+    # A background process of a shell script ignores Ctrl-C from the start, and must continue to.
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not is_ignored:
         signal.signal(signal.SIGINT, _end_now)

@@ -10,7 +10,7 @@ import bpe_engine
 from bpe_engine.cli.group import Group
 from bpe_engine.cli.program import run_program
 
-# In the order of a user's work.
+# Sections of the help, in the order of a user's work.
 _SECTIONS = {
     "Measure tokenizers on text": ("stats", "compare"),
     "Map ids to another vocabulary": ("map",),
@@ -31,7 +31,7 @@ def cli() -> None:
     """Extend, check, train, convert and compare byte-level BPE vocabularies.
 
     A vocabulary is the name of an encoding (see `bpe-engine encodings`), a .tiktoken file, a
-    tokenizer.json or tekken.json, or a folder of one.
+    tokenizer.json or tekken.json, or a folder with such a file.
 
     \b
     Measure tokenizers on text:

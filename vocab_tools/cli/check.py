@@ -1,4 +1,4 @@
-"""The command ``vocab-tools check``: finds problems in a vocabulary."""
+"""The command ``vocab-tools check``: finds problems in a vocabulary or a model's folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from .options import (
     special_tokens_option,
 )
 
-#: Maximum number of examples displayed for a finding.
+#: Maximum number of examples to print for a finding.
 EXAMPLES_SHOWN = 3
 
 
@@ -82,8 +82,8 @@ def check(
     reports: tuple[str, ...],
     force: bool,
 ) -> None:
-    """Check the vocabulary BASE, or the tokens EXTRA that extend it; or the folder of a model that
-    is about to be served.
+    """Check the vocabulary BASE, or BASE extended by the tokens of EXTRA; or check the folder of a
+    model that is about to be served.
 
     The exit status is 1 if there are errors, and 0 if there are only warnings.
 
@@ -115,7 +115,7 @@ def check(
             )
         context.exit(_check_folder(base, against, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
-    # A base in another format, such as a tokenizer.json, is already loaded.
+    # A base in a different format, such as a tokenizer.json, is already loaded.
     expect_ranks([base, *extra] if isinstance(ranks, (str, os.PathLike)) else extra)
     with progress_bar("checking") as update:
         expect("ranks", "BASE", [base], "check BASE [EXTRA...] --words WORDS")
@@ -153,8 +153,8 @@ def check(
 
 
 def _ranks(base: str) -> RankSource | None:
-    """Returns the base; None for a folder, which is checked separately, and for a tokenizer without
-    ranks."""
+    """Returns the base's ranks; None for a folder and for a tokenizer without ranks, which are
+    checked as a model's files."""
     try:
         return None if os.path.isdir(base) else opened(base)
     except NoRanksError:
@@ -162,7 +162,7 @@ def _ranks(base: str) -> RankSource | None:
 
 
 def print_findings(result: CheckResult, to: Console) -> None:
-    """Prints the findings, with a few examples."""
+    """Prints the findings with a few examples of each."""
     sizes = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in result.sizes.items())
     say_base(to, result.pattern, result.recognized)
     say_wrapped(to, sizes)
@@ -199,7 +199,7 @@ def _check_folder(
 
 
 def print_folder(result: FolderResult, to: Console) -> None:
-    """Prints the tokenizers of a folder, and the findings with a few examples."""
+    """Prints the tokenizers of a folder, and the findings with a few examples of each."""
     say(to, f"{'folder' if os.path.isdir(result.path) else 'file'}: {result.path}")
     for source in result.sources:
         added = plural(source.added_tokens, "added token")

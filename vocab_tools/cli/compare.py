@@ -20,7 +20,7 @@ from ..train.training import ProgressFunction
 from .console import finish, steps_bar
 from .options import Options, Size, combined, errors_option, field_option, output_options
 
-#: Options of both commands.
+#: Options of `compare` and `stats`.
 measure_options: Options = combined(
     field_option,
     output_options,
@@ -63,7 +63,7 @@ def compare(
 ) -> None:
     """Compare the tokenizers A, B and others on the same text.
 
-    Each is the name of an encoding, a rank file, or a tokenizer.json (of any model).
+    Each tokenizer is the name of an encoding, a rank file, or a tokenizer.json (of any model).
 
     \b
       vocab-tools compare qwen o200k_base --corpus news.txt --report out.html
@@ -91,7 +91,7 @@ def compare(
 def measured(
     tokenizers: Sequence[str], corpus: Sequence[str], update: ProgressFunction, **reading: Any
 ) -> Comparison:
-    """Compares tokenizers and shows progress."""
+    """Compares tokenizers, and shows progress."""
     progress = functools.partial(update, "measuring")
     return compare_tokenizers(tokenizers, corpus, progress=progress, **reading)
 

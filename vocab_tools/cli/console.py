@@ -1,4 +1,4 @@
-"""Prints text, notes and progress to a terminal or pipe."""
+"""Prints text, notes and progress to a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = [
     "steps_bar",
 ]
 
-#: Maximum number of displayed rows of a table.
+#: Maximum number of rows to print of a table.
 ROWS_SHOWN = 12
 
 #: Maximum line width of a long list if the terminal's width is unknown.
@@ -57,7 +57,7 @@ WIDEST = 120
 
 
 def say_base(to: Console, pattern: str, recognized: Recognized | None) -> None:
-    """Prints the pattern, and the vocabulary recognized in the base."""
+    """Prints the pattern, and the published vocabulary that the base equals or extends."""
     say(to, f"pattern: {shorten(pattern, 200)}")
     say(
         to,
@@ -89,14 +89,14 @@ def finish(
 
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows a progress bar, but only on a terminal."""
+    """Shows a progress bar if standard error is a terminal."""
     with steps_bar(what) as update:
         yield lambda done, total: update(what, done, total)
 
 
 @contextlib.contextmanager
 def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None]]:
-    """Shows a progress bar for work in several steps with different speeds."""
+    """Shows a progress bar for work in several steps of different speeds."""
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[amount]}"))
     to = console(stderr=True)
     with Progress(*columns, console=to, transient=True, disable=not sys.stderr.isatty()) as bar:
@@ -108,7 +108,7 @@ def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None
             if step != current:
                 current = step
                 bar.reset(task, description=step)
-            # Pipes have no size.
+            # The size of a pipe is unknown.
             bar.update(task, completed=done, total=total or None, amount=_amount(step, done, total))
 
         yield update
@@ -128,7 +128,7 @@ def _amount(step: str, done: int, total: int) -> str:
 
 
 def print_notes(notes: Sequence[Note], show_all: bool) -> None:
-    """Prints notes by kind; for many of one kind, their number and a few examples."""
+    """Prints notes by kind; for many notes of one kind, prints the number and a few examples."""
     to = console(stderr=True)
     hidden = 0
     for group in grouped(notes, None if show_all else 3):

@@ -26,7 +26,7 @@ from .options import (
     special_tokens_option,
 )
 
-#: Maximum number of displayed differences.
+#: Maximum number of differences to print.
 EXAMPLES_SHOWN = 10
 
 
@@ -90,14 +90,14 @@ def convert(
 ) -> None:
     """Convert a tokenizer to another format, and verify the ids.
 
-    Text is encoded with both, and OUT is written only if all ids are the same.
+    Both tokenizers encode the same text, and OUT is written only if all ids are the same.
 
     IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json with merges.txt, a
-    tekken.json, a .gguf, a .model of SentencePiece (as some .gguf have; to a tokenizer.json), a
-    folder with such a file, or the name of an encoding. The name of OUT selects the format:
-    .tiktoken, tokenizer.json, vocab.json, tekken.json or, of a tokenizer.json, .model. Control
-    tokens can be added to a tokenizer.json of any model. The pattern
-    and the special tokens of .tiktoken and vocab.json go to NAME.encoding.json in the same folder.
+    tekken.json, a .gguf, a SentencePiece .model, a folder with such a file, or the name of an
+    encoding. The name of OUT selects the format: .tiktoken, tokenizer.json, vocab.json or
+    tekken.json. A SentencePiece model becomes a tokenizer.json, and a tokenizer.json can become a
+    .model. Control tokens can be added to a tokenizer.json of any model. The pattern and the
+    special tokens of .tiktoken and vocab.json go to NAME.encoding.json in the same folder.
 
     \b
       vocab-tools convert o200k_base new/tokenizer.json
@@ -153,7 +153,7 @@ def convert(
 
 
 def _control_tokens(path: str) -> dict[str, str]:
-    """Reads names and descriptions; a name on its own has an empty description.
+    """Reads names and descriptions; a name without a description gets an empty description.
 
     Raises ValueError for a repeated name, and for a file without names.
     """
@@ -175,7 +175,7 @@ def _is_shown(plan: str) -> bool:
 
 
 def _print(conversion: Conversion, files: list[str], to: Console) -> None:
-    """Prints the written files, and the differences."""
+    """Prints the names of the written files, and the differences."""
     definition = conversion.definition
     tokens = plural(len(definition.tokens), "token")
     special = plural(len(definition.special_tokens), "special token")

@@ -85,7 +85,7 @@ counting_options: Options = combined(
 
 
 def expanded(corpus: Sequence[str]) -> list[str]:
-    """Returns the files of a corpus, without standard input."""
+    """Returns the files of a corpus, omitting standard input."""
     return [path for path in corpus_files(corpus) if path != STANDARD]
 
 
@@ -124,8 +124,8 @@ def count(
     """Count the pieces of CORPUS, for `vocab-tools train --counts`.
 
     CORPUS are files, folders, globs and URIs: text, JSON lines, Parquet, Arrow or CSV, plain or
-    compressed; - is standard input. Each of several machines can count a part of the text: training
-    adds the counts up.
+    compressed; - is standard input. Several machines can each count a part of the text: training
+    adds up the counts.
 
     \b
       vocab-tools count part1/ --pattern o200k_base -o 1.parquet

@@ -65,8 +65,8 @@ def extend(
 ) -> None:
     """Extend BASE with words of CORPUS: propose, learn and check.
 
-    The words are those that save the most tokens. CORPUS is text, JSON lines,
-    Parquet, Arrow or CSV, plain or compressed; - is standard input.
+    Adds the words that save the most tokens. CORPUS is text, JSON lines, Parquet, Arrow or CSV,
+    plain or compressed; - is standard input.
 
     The report shows the gain on the corpus. If the check finds errors, nothing is written and the
     exit status is 1.
@@ -85,7 +85,7 @@ def extend(
         outputs = [output, *([word_file] if word_file else []), *reports]
         files = OutputFiles(outputs, inputs, force=force)
         opened = open_base(base, chosen, read_special_option(specials), extra=extra)
-        # The first pass finds words, the second measures the gain.
+        # The first pass over the text finds words, and the second pass measures the gain.
         text = tuple(stack.enter_context(readable_again(corpus)))
         with steps_bar() as update:
             extension = extend_vocabulary(opened, text, wanted, progress=update)

@@ -1,4 +1,4 @@
-"""Checks input files: swapped arguments, pipes given twice, standard input."""
+"""Checks input files: arguments in the wrong order, pipes given twice, standard input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bpe_engine.texts.access import STANDARD
 
 from ..words import WordSource
 
-#: Kind of a file.
+#: The kind of a file.
 Kind = Literal["ranks", "words"]
 
 _NAMES = {"ranks": "a rank file", "words": "a word list", "text": "text"}
@@ -34,7 +34,7 @@ def special_inputs(path: str | None) -> list[str]:
 
 
 def refuse_repeated(paths: Iterable[str]) -> None:
-    """Raises UsageError for a pipe that is given twice, because a pipe can be read only once."""
+    """Raises UsageError if a pipe is given twice, because a pipe can be read only once."""
     pipes: list[str] = []
     for path in paths:
         if path != STANDARD and (os.path.isfile(path) or not os.path.exists(path)):
@@ -49,10 +49,10 @@ def refuse_repeated(paths: Iterable[str]) -> None:
 def expect(
     wanted: Literal["ranks", "words", "text"], role: str, paths: Sequence[str], usage: str
 ) -> None:
-    """Raises UsageError if a file is of another kind.
+    """Raises UsageError if a file is of the wrong kind.
 
     Args:
-        wanted: the required kind: neither words nor text can be ranks, nor ranks words.
+        wanted: the required kind. Ranks are never a word list or text; a word list is never ranks.
         role: the argument on the command line, such as BASE.
         paths: the files.
         usage: the usage line for the message.
@@ -68,7 +68,7 @@ def expect(
 def kind_of(path: str) -> Kind | None:
     """Returns the kind of a file, by its first lines; None for an unknown kind or a pipe."""
     if not os.path.isfile(path):
-        # A pipe cannot be read twice.
+        # Looking at a pipe would consume its text.
         return None
     with open(path, "rb") as file:
         start = file.read(4096)
@@ -79,7 +79,7 @@ def kind_of(path: str) -> Kind | None:
     ):
         return "words"
     ids = [_rank(line) for line in lines]
-    # Two lines of text may look like ranks, but hardly ever three with ascending ids.
+    # Two lines of text may look like ranks, but three lines with ascending ids hardly ever do.
     grow = all(
         one is not None and other is not None and one < other for one, other in zip(ids, ids[1:])
     )
@@ -88,7 +88,7 @@ def kind_of(path: str) -> Kind | None:
 
 
 def expect_ranks(paths: Iterable[str]) -> None:
-    """Raises UsageError for a text file, of which a check would report every line."""
+    """Raises UsageError for a text file, because a check would report each of its lines."""
     for path in paths:
         if kind_of(path) is not None or not os.path.isfile(path):
             continue
@@ -102,7 +102,7 @@ def expect_ranks(paths: Iterable[str]) -> None:
 
 
 def _rank(line: bytes) -> int | None:
-    """Returns the id in a line of a rank file; None for any other line."""
+    """Returns the id in a line of a rank file; None if the line has a different form."""
     found = re.fullmatch(rb"([A-Za-z0-9+/]+=*) (\d{1,10})", line.strip())
     if found is None:
         return None
@@ -114,5 +114,5 @@ def _rank(line: bytes) -> int | None:
 
 
 def base_inputs(base: str | None) -> list[str]:
-    """Returns the file or folder of a base; None for the name of an encoding."""
+    """Returns the file or folder of a base in a list; empty for the name of an encoding."""
     return [base] if base is not None and os.path.exists(base) else []

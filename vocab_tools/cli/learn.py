@@ -77,9 +77,9 @@ def learn(
 ) -> None:
     """Learn merges on top of BASE that make each of WORDS one token.
 
-    Each line of WORDS is a word, which a tab and its frequency may follow; - is standard input. A
-    space before a word belongs to it. Only the new tokens are written, as lines of base64, a space
-    and the id.
+    Each line of WORDS is a word, optionally followed by a tab and a frequency; - is standard input.
+    A space before a word is part of the word. Only the new tokens are written, as lines of base64,
+    a space and the id.
 
     \b
       vocab-tools learn qwen words.txt -o extra.tiktoken
@@ -105,7 +105,7 @@ def learn(
         with progress_bar("reading the corpus") as update:
             effect = named_files(effect_of(result, corpus, field, errors, update), corpus)
     contents = {path: render(path, result, effect).encode() for path in reports}
-    # An empty file would look like a result.
+    # Writes no empty file, which would look like a result.
     if result.tokens:
         contents[output] = result.dump()
     files.write(contents)

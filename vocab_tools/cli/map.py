@@ -1,4 +1,4 @@
-"""The command ``vocab-tools map``: maps the ids of one tokenizer to another's."""
+"""The command ``vocab-tools map``: maps the ids of one tokenizer to another tokenizer's ids."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .options import json_option, output_options
 @output_options
 @json_option
 def map(a: str, b: str, reports: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Map the ids of the tokenizer A to those of B by the bytes of tokens.
+    """Map the ids of the tokenizer A to ids of B by the bytes of tokens.
 
-    Prints how many tokens both have, and which tokens of B every other token of A becomes: for a
-    draft model with another vocabulary, and for embeddings that are carried over to one.
+    Prints how many tokens both have, and to which tokens of B every other token of A is cut: for a
+    draft model with a different vocabulary, or for moving embeddings to a new vocabulary.
 
     \b
       vocab-tools map qwen o200k_base

@@ -1,4 +1,4 @@
-"""Options shared by several commands, and their values."""
+"""Options that several commands share, and functions that read their values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
 from ..report import check_ending
 
-#: A decorator for a command that adds options.
+#: A decorator that adds options to a command.
 Options = Callable[[Any], Any]
 
 
 def combined(*options: Options) -> Options:
-    """Returns a decorator that adds these options. In the help, the last option comes first."""
+    """Returns a decorator that adds these options. The help lists the last option first."""
 
     def add(command: Any) -> Any:
         for option in options:
@@ -32,7 +32,7 @@ def combined(*options: Options) -> Options:
     return add
 
 
-#: An input file, for which ``-`` is an ordinary name.
+#: An input file. ``-`` is an ordinary name here.
 FILE = Existing(dir_okay=False)
 FILE_OR_STDIN = Existing(dir_okay=False, allow_dash=True)
 
@@ -99,7 +99,7 @@ class Size(ParamType):
 def _check_reports(
     _context: click.Context, _option: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Raises UsageError for an unknown kind of report, before any work."""
+    """Raises BadParameter for an unknown kind of report before any work is done."""
     for path in value:
         try:
             check_ending(path)
@@ -108,7 +108,7 @@ def _check_reports(
     return value
 
 
-#: ``--special-tokens``, which :func:`read_special_option` reads.
+#: ``--special-tokens``, whose value :func:`read_special_option` reads.
 special_tokens_option: Options = click.option(
     "--special-tokens",
     "specials",
@@ -117,7 +117,7 @@ special_tokens_option: Options = click.option(
     "[default: from the file or the recognized vocabulary, else from the named encoding]",
 )
 
-#: ``--report`` and ``--force``.
+#: The options ``--report`` and ``--force``.
 output_options: Options = combined(
     click.option("--force", is_flag=True, help="Overwrite files that exist."),
     click.option(
@@ -130,7 +130,7 @@ output_options: Options = combined(
     ),
 )
 
-#: ``--json``; :func:`refuse_mixed` keeps it apart from other output.
+#: The option ``--json``; :func:`refuse_mixed` prevents other output on the same stream.
 json_option: Options = click.option(
     "--json", "as_json", is_flag=True, help="Print everything as JSON, for scripts."
 )
@@ -142,7 +142,7 @@ def refuse_mixed(as_json: bool, *outputs: str | None) -> None:
         raise click.UsageError("--json and -o - both write to standard output; name a file")
 
 
-#: ``--field``.
+#: The option ``--field``.
 field_option: Options = click.option(
     "--field",
     default="text",
@@ -150,7 +150,7 @@ field_option: Options = click.option(
     help="The field of JSON lines, or the column of a table, that has the text.",
 )
 
-#: The treatment of bytes that are not UTF-8.
+#: The option ``--errors``: how to treat bytes that are not UTF-8.
 errors_option: Options = click.option(
     "--errors",
     type=click.Choice(ERRORS),
@@ -164,7 +164,7 @@ text_options: Options = combined(field_option, errors_option)
 
 
 def _corpus_options(purpose: str) -> Options:
-    """``--corpus``, and the options for reading the corpus."""
+    """Returns ``--corpus`` and the options for reading the corpus."""
     return combined(
         click.option(
             "--corpus",
@@ -178,7 +178,7 @@ def _corpus_options(purpose: str) -> Options:
 
 corpus_options: Options = _corpus_options("Text to compare base and extended vocabulary on")
 
-#: Options for a folder whose tokenizers are compared.
+#: Options for text on which the tokenizers of a folder are compared.
 compared_corpus_options: Options = _corpus_options(
     "More text to compare tokenizers on, line by line"
 )
@@ -206,7 +206,7 @@ learn_options: Options = combined(
 
 
 def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
-    """Returns the pattern that the two options name. Raises UsageError for an unknown name."""
+    """Returns the pattern that either option selects. Raises UsageError for an unknown name."""
     if pattern is not None and regex is not None:
         raise click.UsageError("--pattern and --pattern-regex exclude each other; give one")
     try:

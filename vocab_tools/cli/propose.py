@@ -88,9 +88,9 @@ def propose(
     """Find the words of CORPUS that save the most as tokens of BASE.
 
     CORPUS is text, JSON lines, Parquet, Arrow or CSV, plain or compressed; - is standard input. The
-    words are written with their frequencies, as `learn` reads them, in the order of choice. `saved`
-    counts the tokens that a word and its by-products save in all words that contain them; it adds
-    up to the tokens saved in all.
+    words are written with their frequencies, in the format that `learn` reads and in the order in
+    which they were chosen. `saved` is the number of tokens that a word and its by-products save in
+    all words that contain them; these numbers add up to the total savings.
 
     \b
       vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt
@@ -123,7 +123,7 @@ def propose(
 def check_corpus(
     base: str, corpus: Sequence[str], extra: Sequence[str], exclude: str | None
 ) -> None:
-    """Raises UsageError for swapped files."""
+    """Raises UsageError for files in the wrong order."""
     expect("ranks", "BASE", [base], "BASE comes first, and then CORPUS")
     expect("text", "CORPUS", corpus, "BASE comes first, and then CORPUS; --extra has more ranks")
     expect("ranks", "--extra", extra, "words that are not to be proposed are given with --exclude")
@@ -136,7 +136,7 @@ def check_corpus(
 
 
 def extend_options(*, scripts: str, exclude: str | None, **options: Any) -> ExtendOptions:
-    """Makes an options object from a command's arguments."""
+    """Makes an `ExtendOptions` from a command's arguments."""
     names = [name for name in scripts.split(",") if name.strip()]
     words = listed_words(exclude) if exclude else ()
     return ExtendOptions(scripts=names, exclude=words, **options)

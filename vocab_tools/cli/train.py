@@ -38,7 +38,7 @@ from .options import (
     refuse_mixed,
 )
 
-#: Number of tokens to print: the last ones learned.
+#: Number of last learned tokens to print.
 TOKENS_SHOWN = 8
 
 #: Options that :func:`train_vocabulary` and :func:`train_model` share.
@@ -148,7 +148,7 @@ def train(
     user_defined: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Learn a vocabulary from CORPUS, byte-level BPE or another model.
+    """Learn a vocabulary from CORPUS: byte-level BPE, or another model.
 
     CORPUS are files, folders, globs and URIs: text, JSON lines, Parquet, Arrow or CSV, plain or
     compressed; - is standard input. The result does not depend on the number of threads or the order
@@ -233,7 +233,7 @@ _UNSET = (None, False, (), MAX_WORDS)
 
 
 def _check_model_options(of_bytes: Mapping[str, Any], outputs: Sequence[str]) -> None:
-    """Raises UsageError for options that only byte-level BPE has, and for names of other files."""
+    """Raises UsageError for options that only byte-level BPE has, and for other file formats."""
     for name, value in of_bytes.items():
         if value not in _UNSET:
             raise click.UsageError(
@@ -253,7 +253,7 @@ def _is_model(path: str) -> bool:
 
 
 def _has_sidecar(path: str) -> bool:
-    """Returns True for a rank file; False for a pipe or device."""
+    """Returns True for a rank file; False for a JSON file, a pipe or a device."""
     return path not in (STANDARD, "") and not _is_json(path) and not is_special(path)
 
 
@@ -273,7 +273,7 @@ def _contents(result: TrainResult, outputs: Sequence[str]) -> dict[str, bytes]:
 def _read_counts(
     corpus: Sequence[str], base: Base | None, options: TrainOptions
 ) -> CorpusCounts | list[CorpusCounts]:
-    """Reads files with the counts of one or more corpora."""
+    """Reads files of counts, for one corpus, or for several corpora in balance."""
     cut, most = options.cutting(base), options.max_memory
     if options.balance:
         return [read_counts(count_files([part]), cut, max_memory=most) for part in corpus]
@@ -281,7 +281,7 @@ def _read_counts(
 
 
 def print_summary(result: TrainResult, seconds: float, to: Console) -> None:
-    """Prints the result in a small table."""
+    """Prints the result as a small table."""
     rows = [
         ("tokens", f"{result.size:,}"),
         ("learned", f"{len(result.new_tokens):,} in {plural(len(result.merges), 'merge')}"),

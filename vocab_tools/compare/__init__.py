@@ -1,4 +1,4 @@
-"""Measures one or several tokenizers on a corpus."""
+"""Measures one or more tokenizers on a corpus."""
 
 from .comparison import Comparison, Differing, Measured, renyi_efficiency
 from .measure import compare_texts, compare_tokenizers

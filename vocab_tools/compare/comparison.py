@@ -1,4 +1,4 @@
-"""The result of a comparison, and figures derived from the result."""
+"""The result of a comparison, and figures derived from it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..text import show, text_of
 from .segments import Size
 from .subjects import Subject
 
-#: Order of the Renyi entropy, as in Zouhar and others ("Tokenization and the Noiseless Channel",
-#: 2023): with 2.5 the efficiency correlates best with translation quality.
+#: Order of the Renyi entropy. In Zouhar et al. ("Tokenization and the Noiseless Channel", 2023),
+#: the efficiency correlates best with translation quality at 2.5.
 RENYI_ORDER = 2.5
 
-#: Maximum share of unknown tokens of a ranked tokenizer, unless another tokenizer has at least half
-#: that share: a tokenizer that makes unknown words single tokens would win with few tokens.
+#: Maximum share of unknown tokens in a ranked tokenizer, unless every tokenizer has at least half
+#: as many: a tokenizer that encodes unknown words as one token would otherwise win with few tokens.
 MOST_UNKNOWN = 0.05
-#: Share of unknown tokens above which the conclusions mention it.
+#: Share of unknown tokens above which the conclusions mention the share.
 NAMED_UNKNOWN = 0.01
 
-#: Number of longest tokens, and of rarest tokens, to list.
+#: Number of longest tokens and number of rarest tokens to list.
 LISTED = 20
 
 
@@ -58,23 +58,23 @@ class Measured(Brief):
 
     @property
     def single_bytes(self) -> int:
-        """Number of tokens with one byte of a longer character."""
+        """Number of tokens that are one byte of a longer character."""
         return sum(times for number, times in self.times.items() if self._is_single_byte(number))
 
     @property
     def broken(self) -> int:
-        """Number of tokens with part of a character, including single bytes."""
+        """Number of tokens that contain part of a character, including single bytes."""
         found = (n for n, _ in self.times.items() if text_of(self.subject.token(n)) is None)
         return sum(self.times[number] for number in found)
 
     @property
     def unknown(self) -> int:
-        """Number of unknown tokens: characters that the vocabulary cannot encode."""
+        """Number of unknown tokens, which stand for text that the vocabulary cannot encode."""
         return 0 if self.subject.unknown is None else self.times.get(self.subject.unknown, 0)
 
     @property
     def unknown_share(self) -> float:
-        """Share of unknown tokens."""
+        """Share of tokens that are unknown."""
         return self.unknown / self.tokens if self.tokens else 0.0
 
     def _is_single_byte(self, number: int) -> bool:
@@ -89,8 +89,7 @@ class Measured(Brief):
         ]
 
     def rarest(self) -> list[tuple[bytes, int]]:
-        """Returns the least used tokens and their counts; among equal counts, high ids come
-        first."""
+        """Returns the least used tokens and their counts; ties are listed by descending id."""
         used = sorted(self.times.items(), key=lambda row: (row[1], -row[0]))[:LISTED]
         return [(self.subject.token(number), times) for number, times in used]
 
@@ -100,13 +99,13 @@ class Differing:
     """A text that has many more tokens in one tokenizer than in another."""
 
     text: str
-    #: Tokens of the text in each tokenizer.
+    #: The tokens of the text in each tokenizer.
     cuts: list[list[bytes]]
 
 
 @dataclass(repr=False)
 class Comparison(Reported):
-    """Token counts of one or several tokenizers on the same corpus."""
+    """Token counts of one or more tokenizers on the same corpus."""
 
     rows: list[Measured]
     #: Size of the text by file and by script.
@@ -123,7 +122,7 @@ class Comparison(Reported):
         return sorted(known, key=lambda row: row.tokens)
 
     def best_by_script(self) -> dict[str, list[str]]:
-        """Returns the name of the ranked tokenizer with the fewest tokens in each script."""
+        """Returns for each script the names of the ranked tokenizers with the fewest tokens."""
         names = {row.name for row in self.ranking}
         rows = [row for row in self.rows if row.name in names]
         fewest = {
@@ -135,7 +134,7 @@ class Comparison(Reported):
         }
 
     def conclusions(self) -> list[str]:
-        """Returns the conclusions as sentences.
+        """Returns the conclusions in sentences.
 
         >>> from vocab_tools.compare import compare_texts, load_subject
         >>> found = compare_texts([load_subject("gpt2"), load_subject("qwen")], "a", ["一只猫\\n"])
@@ -206,7 +205,7 @@ class Comparison(Reported):
         return total
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns everything as plain types, for JSON."""
+        """Returns the whole result as plain types, for JSON."""
         return {
             "conclusions": self.conclusions(),
             "text": vars(self.total),

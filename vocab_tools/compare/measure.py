@@ -27,19 +27,19 @@ from .subjects import Subject, subject_of
 #: A tokenizer, or an argument for :func:`load_subject`.
 AnySubject = Union[Subject, Encoding, str, "os.PathLike[str]"]
 
-#: Number of texts to show with the largest differences: in total, and per script.
+#: Maximum number of differing texts to show: in total, and per script.
 MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
 
-#: Texts that share more than this part of their words are similar.
+#: Share of common words above which two texts are similar.
 ALIKE = 0.5
 
-#: Minimum number of tokens of a text in each tokenizer; shorter texts show little.
+#: Minimum number of tokens of a shown text in each tokenizer; shorter texts tell little.
 FEWEST_TOKENS = 8
 
 
 @dataclass(frozen=True)
 class _Counted:
-    """Token counts of one tokenizer in a block."""
+    """Token counts of one tokenizer for a block."""
 
     tokens: int
     #: Token counts by script.
@@ -52,13 +52,13 @@ class _Counted:
 
 @dataclass(frozen=True)
 class _Block:
-    """A part of a file."""
+    """A part of a file, with the counts of all tokenizers."""
 
     size: Size
     scripts: dict[str, Size]
-    #: Texts that are short enough to show, and the script of each.
+    #: Texts that are short enough to show, with the script of each text.
     shown: list[tuple[str, str]]
-    #: Counts of each tokenizer.
+    #: The counts of each tokenizer.
     counted: list[_Counted]
 
 
@@ -73,20 +73,20 @@ def compare_tokenizers(
     """Measures tokenizers on the same text.
 
     Lines and paragraphs are encoded one by one. A line counts for the script of most of its
-    letters; a line without letters counts for the script of the line before. Whitespace separates
-    words.
+    letters; a line without letters counts for the script of the previous line. Words are separated
+    by whitespace.
 
     Args:
-        subjects: names of encodings, files and folders, as :func:`load_subject` takes them;
-            encodings; or results of :func:`load_subject`.
+        subjects: arguments for :func:`load_subject` (names of encodings, files, folders),
+            results of :func:`load_subject`, or encodings.
         corpus: files, folders and globs: text, JSON lines or Parquet, compressed or not.
         field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        progress: called repeatedly with the number of bytes done and of all bytes.
+        progress: called repeatedly with the number of bytes done and the number of all bytes.
 
     Returns:
-        Token counts by file and by script, the number of uses of each id, and the texts on which
-        the tokenizers differ most.
+        Token counts by file and by script, how often each id is used, and the texts on which the
+        tokenizers differ most.
 
     Raises:
         ValueError: a file is not UTF-8, or all files are empty.
@@ -126,7 +126,7 @@ def compare_tokenizers(
 
 
 def compare_texts(subjects: Sequence[Subject], name: str, texts: list[str]) -> Comparison:
-    """Compares tokenizers on texts in memory, treated as a file with this name."""
+    """Compares tokenizers on texts in memory, which count as a file with this name."""
     meter = _Meter(subjects)
     meter.start_file(name)
     meter.add(_count(subjects, texts))
@@ -164,8 +164,8 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
 
 
 def _by_part(subject: Subject, text: str, parts: Sequence[tuple[str, str]]) -> list[int]:
-    """Returns the number of tokens that begin in each part of a text. If the tokens are not the
-    bytes of the text, as with WordPiece, each part is encoded separately."""
+    """Returns the number of tokens that begin in each part of a text. If the tokens do not have the
+    bytes of the text, as in WordPiece, each part is encoded separately."""
     tokens = [len(token) for token in subject.cut(text)]
     for form in (None, "NFC"):
         sizes = [len(_in_form(part, form).encode()) for _, part in parts]
@@ -184,8 +184,8 @@ def _in_form(text: str, form: Literal["NFC"] | None) -> str:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Returns True for texts that share most words, or most characters where nothing separates
-    words."""
+    """Returns True for texts that share most of their words, or most of their characters if the
+    texts have no spaces."""
     parts = [set(text.split() if " " in text.strip() else text) for text in (one, other)]
     return len(parts[0] & parts[1]) > ALIKE * min(map(len, parts))
 
@@ -246,7 +246,7 @@ class _Meter:
             row.times = dict(times)
             row.scripts = dict(sorted(row.scripts.items(), key=lambda item: -item[1]))
         found.scripts = dict(sorted(found.scripts.items(), key=lambda item: -item[1].bytes))
-        # Takes the first text of each script, then the second texts.
+        # Takes the first text of each script, then the second text of each script, and so on.
         turns = itertools.zip_longest(*self.differing.values())
         ordered = [entry for turn in turns for entry in sorted(filter(None, turn), reverse=True)]
         found.differing = [self.cut(text) for _, _, text in ordered[:MOST_DIFFERING]]

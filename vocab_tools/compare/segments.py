@@ -1,4 +1,4 @@
-"""Cuts text into segments, each of which counts for one script and may be shown as a difference."""
+"""Cuts text into segments; a segment counts for one script, and may be shown as a difference."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..corpus.scripts import script_of
 
-#: Every published pattern cuts between a newline after text and a letter, so that segments have the
-#: same tokens as the whole text.
+#: Matches between a newline after text and a letter. Every published pattern cuts there, so
+#: segments have the same tokens as the whole text.
 _CUT = re.compile(r"(?<=\S\n)(?=[^\W\d_])")
 
 #: Script of text without letters.
@@ -21,22 +21,22 @@ _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 
 _LATIN = re.compile("[A-Za-z]")
 
-#: Longer segments are shown line by line.
+#: Maximum length in characters of a shown segment; longer segments are shown line by line.
 MOST_SHOWN = 240
 
 
 @dataclass
 class Size:
-    """The size of a text, independent of tokenizers."""
+    """The size of a text, which does not depend on a tokenizer."""
 
     texts: int = 0
     bytes: int = 0
     characters: int = 0
-    #: Number of runs between whitespace.
+    #: Number of words, separated by whitespace.
     words: int = 0
 
     def add(self, text: str) -> None:
-        """Counts a text."""
+        """Adds the size of a text."""
         self.texts += 1
         self.bytes += len(text.encode())
         self.characters += len(text)
@@ -69,7 +69,8 @@ def lines_of(text: str) -> list[str]:
 
 
 class _Scripts(dict[int, str]):
-    """Table for `str.translate`: maps letters to a character for their script, drops others."""
+    """Table for `str.translate`: maps a letter to a character for its script, and drops the
+    rest."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -88,7 +89,7 @@ _SCRIPTS = _Scripts()
 
 
 def main_script(text: str) -> str:
-    """Returns the script of most letters; "other" for text without letters.
+    """Returns the script of most letters in a text; "other" for text without letters.
 
     >>> main_script("the word 猫"), main_script("12:30")
     ('latin', 'other')
@@ -102,7 +103,7 @@ def main_script(text: str) -> str:
 def script_parts(text: str) -> list[tuple[str, str]]:
     """Cuts a text into groups of lines with the same main script.
 
-    A line without letters joins the line before, or else the line after.
+    A line without letters joins the previous line, or at the start the next line.
 
     >>> script_parts("12\\nthe word\\n42\\n还有一行\\n")
     [('latin', '12\\nthe word\\n42\\n'), ('cjk', '还有一行\\n')]

@@ -22,7 +22,7 @@ from ..convert.rank_file import UnknownPatternError
 from ..convert.tokenizer_json import dump
 from ..patterns import is_published
 
-#: Form of byte tokens in models over characters.
+#: Spelling of byte tokens in models over characters.
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -31,13 +31,13 @@ class Subject:
 
     Args:
         name: the name in reports.
-        method: the method, such as "byte-level BPE".
+        method: the tokenization method, such as "byte-level BPE".
         tokens: the bytes of each id, special tokens included.
     """
 
-    #: Id of the unknown token.
+    #: Id of the unknown token, if any.
     unknown: int | None = None
-    #: True if cutting after a word inside a line does not change tokens.
+    #: True if cutting text after a word inside a line keeps the tokens.
     inside_lines = False
 
     def __init__(self, name: str, method: str, tokens: dict[int, bytes]) -> None:
@@ -52,8 +52,7 @@ class Subject:
         raise NotImplementedError
 
     def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
-        """Returns the number of tokens of each text, and the number of uses of each id in all
-        texts."""
+        """Returns the number of tokens in each text, and how often all texts use each id."""
         times: Counter[int] = Counter()
         lengths = []
         for ids in self.encode(texts):
@@ -62,7 +61,7 @@ class Subject:
         return lengths, times
 
     def token(self, number: int) -> bytes:
-        """Returns the bytes of an id."""
+        """Returns the bytes of an id's token."""
         return self._tokens.get(number, b"")
 
     def tokens(self) -> set[bytes]:
@@ -75,7 +74,7 @@ class Subject:
 
 
 class RankSubject(Subject):
-    """An encoding of this package, for which names of special tokens are ordinary text."""
+    """An encoding of this package. Names of special tokens in texts are ordinary text."""
 
     def __init__(self, name: str, encoding: Encoding) -> None:
         tokens = {number: special.encode() for special, number in encoding.special_tokens.items()}
@@ -92,7 +91,7 @@ class RankSubject(Subject):
 
 
 class FileSubject(Subject):
-    """A ``tokenizer.json``, whose added tokens are recognized in texts.
+    """A ``tokenizer.json``. Added tokens are recognized in texts.
 
     Args:
         name: the name in reports.
@@ -126,7 +125,7 @@ def _of_characters(token: str) -> bytes:
 
 
 def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
-    """Returns the subject for a name or path, by :func:`load_subject`, or for an encoding."""
+    """Returns the subject for an encoding, or for a name or path by :func:`load_subject`."""
     if isinstance(source, (str, os.PathLike)):
         return load_subject(os.fspath(source))
     if isinstance(source, Encoding):
@@ -143,8 +142,8 @@ def load_subject(path: str | os.PathLike[str]) -> Subject:
     """Returns the subject for a file, a folder or the name of an encoding.
 
     Args:
-        path: as :func:`vocab_tools.convert_tokenizer` takes its source; also a ``tokenizer.json``
-            with WordPiece, WordLevel, Unigram, or BPE over characters.
+        path: a source for :func:`vocab_tools.convert_tokenizer`, or a ``tokenizer.json`` of
+            WordPiece, WordLevel, Unigram, or BPE over characters.
 
     Raises:
         ValueError: the file is malformed, unsupported or of an unknown format.
@@ -187,7 +186,7 @@ def of_tokenizer(name: str, tokenizer: Any) -> Subject:
         return FileSubject(name, tokenizer, "byte-level BPE")
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method in ("Unigram", "SentencePiece"):
-        # Model objects of `tokenizers` lack `unk_id`, but their JSON has it.
+        # Model objects of `tokenizers` have no `unk_id`, but the JSON has the field.
         number = getattr(tokenizer.model, "unk_id", None)
         if number is None:
             number = json.loads(tokenizer.to_str())["model"].get("unk_id")

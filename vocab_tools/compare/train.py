@@ -1,4 +1,4 @@
-"""Trains models on nine of ten lines of a corpus, and compares them on the tenth."""
+"""Trains models on nine of ten lines of a corpus, and compares the models on the tenth line."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .measure import compare_texts
 from .segments import lines_of
 from .subjects import Subject, of_tokenizer
 
-#: One of this many lines is held out.
+#: One line in this many is held out.
 HELD_OUT_ONE_IN = 10
 
-#: Maximum number of characters for WordPiece, which needs one or two tokens per character.
+#: Maximum size of WordPiece's alphabet, because each character needs one or two tokens.
 MOST_CHARACTERS = 1000
 
 
@@ -36,19 +36,19 @@ def compare_trained(
     errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Comparison:
-    """Trains models on nine of ten lines, and compares them on the tenth.
+    """Trains models on nine of ten lines, and compares the models on the tenth line.
 
-    BPE is byte-level, as in GPT-2; other models have the usual pipelines of :func:`train_model`.
+    BPE is byte-level, as in GPT-2; other models use the default pipelines of :func:`train_model`.
 
     Args:
         models: "bpe", "wordpiece", "unigram" or "wordlevel".
         corpus, field, errors: as in :func:`train_model`.
         vocab_size: the vocabulary size of each model.
-        others: tokenizers for the comparison.
-        progress: called with the name of a step, the work done and all work.
+        others: additional tokenizers for the comparison.
+        progress: called with the name of a step, the work done and the total work.
 
     Raises:
-        ValueError: a model is unknown, there are fewer than ten lines, or as in ``train_model``.
+        ValueError: a model is unknown, the text has fewer than ten lines, or as in ``train_model``.
         OSError: a file cannot be read.
     """
     for name in models:

@@ -1,1 +1,1 @@
-"""Converts tokenizers between formats, and verifies that the ids of texts stay the same."""
+"""Converts tokenizers between formats, and verifies that texts keep their ids."""

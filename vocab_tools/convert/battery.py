@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ..text import text_of
 
-#: Scripts, whitespace, numbers, marks, emoji, contractions, code, line ends, controls.
+#: Texts with scripts, whitespace, numbers, marks, emoji, contractions, code, line ends, controls.
 TEXTS = (
     "",
     " ",
@@ -43,7 +43,7 @@ TEXTS = (
     "!!!???...---___ ''' \"\"\" ``` ~~~ ### $$$ %%% ^^^ &&& (((()))) [[[]]] {{{}}}",
 )
 
-#: Maximum number of texts that join several tokens: up to ten for each token.
+#: Maximum number of texts that join several tokens; there are up to ten per token.
 MOST_JOINED = 20_000
 
 #: Number of texts to compare at a time.
@@ -53,8 +53,8 @@ BLOCK = 10_000
 def battery(
     tokens: Iterable[bytes], special_tokens: Iterable[str], more: Iterable[list[str]] = ()
 ) -> Iterator[list[str]]:
-    """Yields texts in blocks: :data:`TEXTS`; special tokens, whole and cut short, within text; the
-    text of every token; joined tokens; and the given texts.
+    """Yields texts in blocks: :data:`TEXTS`; special tokens within text, whole and cut short; the
+    text of every token; the texts of joined tokens; and the given texts.
 
     >>> blocks = list(battery([b"a", b"\\xff", b"b"], ["<|end|>"]))
     >>> "x <|end|> y" in blocks[0], blocks[1]

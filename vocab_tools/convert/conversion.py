@@ -36,14 +36,14 @@ MOST_EXAMPLES = 20
 
 @dataclass(frozen=True)
 class Difference:
-    """A text to which the result gives different ids."""
+    """A text that the result encodes to different ids."""
 
     text: str
     before: list[int]
     after: list[int]
 
     def __str__(self) -> str:
-        """Shows the text, and both lists of ids from the first difference on.
+        """Returns the text, and both lists of ids from the first difference on.
 
         >>> str(Difference("abcdef", [1, 2, 3, 4, 5], [1, 2, 3, 9]))
         "'abcdef' is […, 3, 4, 5], and would be […, 3, 9]"
@@ -61,7 +61,7 @@ class Conversion(Brief):
     definition: Definition
     #: Contents of the files, by path.
     contents: dict[str, bytes]
-    #: Number of texts encoded with both tokenizers, and of texts whose ids differ.
+    #: Number of texts encoded with both tokenizers; number of texts whose ids differ.
     compared: int = 0
     differing: int = 0
     #: The first differences.
@@ -99,7 +99,7 @@ class Conversion(Brief):
 
 
 class NotAlikeError(ValueError):
-    """Raised if the result would give other ids. The text names the first difference."""
+    """Raised if the result would give different ids. The message names the first difference."""
 
     def __init__(self, conversion: Conversion) -> None:
         self.conversion = conversion
@@ -130,34 +130,34 @@ def convert_tokenizer(
     target_format: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Conversion:
-    """Converts a tokenizer to another format. Writes nothing: the contents are returned.
+    """Converts a tokenizer to another format, and returns the contents without writing files.
 
     Args:
         source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (with ``merges.txt``),
-            ``tekken.json``, ``.gguf`` or a ``.model`` of SentencePiece; a folder with such a file;
+            ``tekken.json``, ``.gguf`` or a SentencePiece ``.model``; a folder with such a file;
             or the name of an encoding.
         target: the file to make; the name determines the format: ``.tiktoken``, ``.json``,
             ``vocab.json``, ``tekken.json`` or, for a ``tokenizer.json``, ``.model``.
-        extra: a rank file, or several, with tokens to add.
+        extra: one or more rank files with tokens to add.
         control_tokens: names of special tokens to add after all ids.
-        descriptions: texts by these names, for the plan: the row of a token starts as the mean of
-            the rows of its description, or else of its name.
+        descriptions: a text for each of these names, for the plan: a token's row starts as the mean
+            of the rows of the tokens in its description, or else in its name.
         pattern: the name of an encoding, or a regular expression, for a source without a pattern.
         special_tokens: names and ids, for a source without special tokens.
-        corpus: a path of texts, or several, that both sides encode, too.
+        corpus: one or more files of texts that both tokenizers also encode.
         field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        allow_differences: return a result with other ids, too.
+        allow_differences: also return a result that gives different ids.
         source_format: the format of the source, if the name does not determine it.
         target_format: the format of the target, if the name does not determine it.
-        progress: called repeatedly with the number of texts done and of all texts.
+        progress: called repeatedly with the number of texts done and the number of all texts.
 
     Returns:
         The conversion: the contents of the files by path, the number of texts compared, and the
         differences.
 
     Raises:
-        NotAlikeError: the result would give other ids.
+        NotAlikeError: the result would give different ids.
         ValueError: the source is malformed or not supported, or the target cannot hold the source.
         ImportError: a format needs a package that is not installed.
         OSError: a file cannot be read.
@@ -253,7 +253,7 @@ def _of_model(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> Conversion:
-    """Converts a model of SentencePiece."""
+    """Converts a SentencePiece model to a ``tokenizer.json``."""
     tokenizer, contents = pieces.load(origin)
     definition, made = pieces.definition(contents), pieces.convert(contents)
     conversion = Conversion(origin, goal, definition, {goal.path: made})
@@ -295,7 +295,7 @@ def _compare_models(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Compares ids and texts of both sides, one of which is the ``.model`` with these contents."""
+    """Compares the ids and decoded texts of two tokenizers; ``contents`` are the ``.model``'s."""
     conversion.notes += conversion.definition.notes
     texts = pieces.probes(conversion.definition, blocks)
     _compare_texts(conversion, encoder(both[0]), encoder(both[1]), texts, progress)
@@ -304,7 +304,7 @@ def _compare_models(
 
 
 def _reasons(definition: Definition, goal: Source) -> list[str]:
-    """Returns properties that the format cannot express."""
+    """Returns properties of a definition that the target's format cannot express."""
     reasons = []
     if goal.format in ("tiktoken", "tekken"):
         reasons += definition.inexpressible
@@ -325,7 +325,7 @@ def _reasons(definition: Definition, goal: Source) -> list[str]:
 
 
 def _notes(definition: Definition, goal: Source) -> list[str]:
-    """Returns notes about the result."""
+    """Returns notes about the result, for the user."""
     notes = []
     if goal.format == "tokenizer.json":
         note = tokenizer_json.hole_note(definition)
@@ -398,7 +398,7 @@ def _compare_texts(
 
 
 def _compare_ids(conversion: Conversion, read: Definition) -> None:
-    """Checks that tokens and special tokens keep their ids."""
+    """Compares the ids of tokens and special tokens before and after."""
     definition = conversion.definition
     rows: list[tuple[Mapping[Any, int], Mapping[Any, int]]] = [
         (definition.tokens, read.tokens),

@@ -1,4 +1,4 @@
-"""`Definition`: a tokenizer without a file format, between a reader and a writer."""
+"""`Definition`: a tokenizer independent of file formats, between a reader and a writer."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ Merge = tuple[bytes, bytes]
 class Definition(Brief):
     """A byte-level BPE tokenizer.
 
-    Rank files order merges by the ids of the tokens; the formats of Hugging Face list the merges.
-    If both orders agree, each format can be converted to the other.
+    Rank files order merges by the ids of the tokens; Hugging Face's formats list the merges. If
+    both orders agree, either format can be converted to the other.
     """
 
-    #: Bytes and ids, in ascending order of ids.
+    #: Bytes and ids of tokens, in ascending order of ids.
     tokens: dict[bytes, int]
-    #: Names and ids.
+    #: Names and ids of special tokens.
     special_tokens: dict[str, int]
-    #: Regular expression that cuts text into pieces; None if no single expression does.
+    #: Regular expression that cuts text into pieces; None if one expression is not enough.
     pattern: str | None
-    #: "NFC" or None.
+    #: Normalization form of text: "NFC" or None.
     normalization: str | None = None
-    #: Merges in order; None if the ids give the order.
+    #: Merges in order; None if the ids determine the order.
     merges: list[Merge] | None = None
     #: True if a piece that is a token always becomes that token, even if merging would not.
     whole_pieces: bool = True
     #: A ``tokenizer.json`` without the model's tokens and merges.
     settings: dict[str, Any] | None = None
-    #: Vocabulary entries that are not byte-level, which encoding never returns.
+    #: Vocabulary entries that are not byte-level; encoding never returns their ids.
     others: dict[str, int] = field(default_factory=dict)
     #: Properties that ranks and one pattern cannot express.
     inexpressible: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Definition(Brief):
 
     @functools.cached_property
     def order(self) -> dict[bytes, int]:
-        """Every token and its rank in the order of merging: single bytes first, tokens without a
+        """The rank of every token in the order of merging: single bytes first, tokens without a
         merge last."""
         if self.merges is None:
             return {token: place for place, token in enumerate(self.tokens)}
@@ -62,7 +62,7 @@ class Definition(Brief):
 
     @functools.cached_property
     def splits(self) -> dict[bytes, Merge]:
-        """For each token, the last two tokens that merging by :attr:`order` joins."""
+        """The last two tokens that merging by :attr:`order` joins, for each token."""
         return vocabulary.token_splits(self.order)
 
     @functools.cached_property
@@ -77,10 +77,10 @@ class Definition(Brief):
         return [token for token in self.tokens if len(token) > 1 and token not in made]
 
     def list_differs_from(self, order: Mapping[bytes, int]) -> str | None:
-        """Returns why merging by these ranks differs from merging by the list, if it does.
+        """Returns why merging by these ranks differs from merging by the list; None if they agree.
 
-        Both agree if the list has the pair of every token that ranks produce, in the same order:
-        the other pairs of the list then never meet.
+        They agree if the list has the pair of every token that ranks produce, in the same order;
+        other pairs of the list are then never adjacent.
         """
         if self.merges is None:
             return None

@@ -1,4 +1,4 @@
-"""Makes encoders from the files of a conversion, for the comparison."""
+"""Makes encoders from the definitions and files of a conversion, to compare ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpe_engine.read.sources import Source
 from .definition import Definition
 from .tokenizer_json import dump
 
-#: A function that encodes texts, in which names of special tokens become special tokens.
+#: A function that encodes texts; names of special tokens in texts become special tokens.
 Encoder = Callable[[list[str]], list[list[int]]]
 
 
@@ -21,9 +21,9 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
     """Returns the encoder of a definition.
 
     Args:
-        definition: the definition in the files.
-        location: the files.
-        is_read: True if the files exist and contain this definition; False ignores the files.
+        definition: the definition that the files contain.
+        location: the location of the files.
+        is_read: True if the files exist and contain this definition; False to ignore the files.
     """
     if location.format in ("tiktoken", "tekken", "encoding"):
         return _by_ranks(definition)
@@ -45,7 +45,7 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
 
 
 def _by_ranks(definition: Definition) -> Encoder:
-    """Returns an encoder by ranks, with an encoding of this package."""
+    """Returns an encoder that merges by ranks, made with an encoding of this package."""
     assert definition.pattern is not None
     free = len(definition.order)
     places = {name: free + place for place, name in enumerate(definition.special_tokens)}
@@ -67,7 +67,7 @@ def _by_ranks(definition: Definition) -> Encoder:
 
 
 def encoder(tokenizer: Tokenizer) -> Encoder:
-    """Returns the encoder of a tokenizer, without tokens around a text."""
+    """Returns the encoder of a tokenizer, which adds no tokens around a text."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
 

@@ -16,10 +16,10 @@ from .tokenizer_json import added_rows
 
 
 def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
-    """Returns the definition with the tokens of rank files, which merge after all other tokens.
+    """Adds the tokens of rank files to a definition; they merge after all other tokens.
 
-    Raises ValueError for a token or an id in use, and for a result that no list of merges can
-    express.
+    Raises ValueError for a token or an id that is in use, and for a result that no list of merges
+    can express.
     """
     new = load_ranks(*extra)
     _check_free(definition, new)
@@ -44,9 +44,9 @@ def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
 
 
 def with_special(definition: Definition, names: Iterable[str]) -> Definition:
-    """Returns the definition with special tokens after all ids.
+    """Adds special tokens to a definition, with ids after all other ids.
 
-    Raises ValueError for a name that is a token, is empty or is repeated.
+    Raises ValueError for a name that is a token already, is empty or is repeated.
     """
     known = {**definition.others, **definition.special_tokens}
     added: dict[str, int] = {}
@@ -89,10 +89,10 @@ def plan(
     """Returns the embedding plan of an extended definition.
 
     Args:
-        base: the definition before.
+        base: the definition before the extension.
         whole: the definition with new tokens and new special tokens.
         encode: the encoder of the base.
-        descriptions: texts by names of new special tokens.
+        descriptions: texts by the names of new special tokens.
 
     Raises ValueError if a byte of a new token is not a token of the base.
     """

@@ -1,4 +1,4 @@
-"""Recognizes file formats, and calls the reader or writer."""
+"""Recognizes file formats, and calls the reader or writer of a format."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ WRITABLE: tuple[Format, ...] = ("tiktoken", "tokenizer.json", "gpt2", "tekken", 
 
 
 def locate_source(path: str | os.PathLike[str], format: Format | None = None) -> Source:
-    """Locates a source: a file, a folder with one file, or an encoding's name.
+    """Locates a source: a file, a folder with a file, or the name of an encoding.
 
     Raises:
         FileNotFoundError: neither a file nor an encoding has this name.
-        ValueError: the format is unknown, or the source cannot be read more than once.
+        ValueError: the format is unknown, or the source can be read only once.
     """
     source = recognize(os.fspath(path), format)
     if source.format != "encoding" and not Path(source.path).is_file():
@@ -35,7 +35,7 @@ def locate_source(path: str | os.PathLike[str], format: Format | None = None) ->
 
 
 def locate_target(path: str | os.PathLike[str], format: Format | None = None) -> Source:
-    """Returns the files to write.
+    """Returns the location of the files to write.
 
     Raises ValueError if the name does not determine a writable format.
     """
@@ -63,13 +63,13 @@ def load(
     """Reads the definition from the files.
 
     Args:
-        location: from :func:`locate_source`.
-        pattern: the name of an encoding, of which only the pattern is used, or a regular
-            expression, for files without a pattern.
-        special_tokens: names and ids, for files without special tokens.
+        location: the result of :func:`locate_source`.
+        pattern: for files without a pattern, a regular expression, or the name of an encoding, of
+            which only the pattern is used.
+        special_tokens: for files without special tokens, names and ids.
 
     Raises:
-        ValueError: a file is malformed or not supported, or already has a value that is given.
+        ValueError: a file is malformed or not supported, or defines a value that is also given.
         ImportError: the format needs a package that is not installed.
         OSError: a file cannot be read.
     """
@@ -98,7 +98,7 @@ def load(
 
 
 def dump(definition: Definition, location: Source) -> dict[str, bytes]:
-    """Returns the files of a definition, by path.
+    """Returns the contents of a definition's files, by path.
 
     Raises ValueError if the format cannot represent the definition.
     """

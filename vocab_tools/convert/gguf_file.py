@@ -1,4 +1,4 @@
-"""Reads the tokenizer in a GGUF file of llama.cpp, with the package gguf."""
+"""Reads the tokenizer in a GGUF file of llama.cpp with the gguf package."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from .tokenizer_json import definition_of, fresh_settings
 #: Llama 3's pattern, in the spelling of its tokenizer.json.
 _LLAMA3 = patterns.QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|", 1)
 
-#: Letters with their combining marks.
+#: Qwen's pattern with combining marks treated as letters.
 _QWEN35 = patterns.QWEN.replace(r"\p{L}+", r"[\p{L}\p{M}]+", 1).replace(
     r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]", 1
 )
 
-#: Tekken's pattern: o200k_base's without contractions, and one digit at a time.
+#: Tekken's pattern: o200k_base's pattern without contractions, and with single digits.
 _TEKKEN = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
@@ -111,7 +111,7 @@ def load(
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
 
 
-#: Algorithm number of SentencePiece by ``tokenizer.ggml.model``.
+#: SentencePiece's algorithm number by the value of ``tokenizer.ggml.model``.
 _ALGORITHMS = {"t5": 1, "llama": 2}
 
 
@@ -123,8 +123,8 @@ def is_pieces(path: str | Path) -> bool:
 def load_pieces(path: str | Path) -> Tokenizer:
     """Reads the SentencePiece model of a GGUF file.
 
-    llama.cpp merges by scores or searches the best path, as SentencePiece does; the file lacks the
-    name of the normalizer and the options of the trainer.
+    llama.cpp merges by scores or searches for the best path, as SentencePiece does; the file lacks
+    the name of the normalizer and the options of the trainer.
 
     Raises ValueError if the file is malformed.
     """
@@ -186,7 +186,7 @@ def _merge(merge: str, path: str | Path) -> Merge:
 
 
 def _fields(path: str | Path) -> dict[str, Any]:
-    """Returns the fields of the tokenizer, as plain values."""
+    """Returns the tokenizer's fields as plain values."""
     try:
         from gguf import GGUFReader
     except ImportError as error:

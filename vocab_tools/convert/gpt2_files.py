@@ -1,6 +1,6 @@
 """Reads and writes GPT-2's pair of files: ``vocab.json`` and ``merges.txt``.
 
-Older names are ``encoder.json`` and ``vocab.bpe``.
+The older names of these files are ``encoder.json`` and ``vocab.bpe``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Definition:
-    """Reads the pair of files and the sidecar file; without a sidecar, uses GPT-2's pattern.
+    """Reads the two files and their sidecar; without a sidecar, the pattern is GPT-2's.
 
     Args:
         path: the path of either file.
@@ -60,12 +60,12 @@ def load(
             notes.append(f"taken for special tokens, since no merge makes them: {names}")
     settings = fresh_settings(pattern, special_tokens, sidecar.get("normalization"))
     definition = definition_of(vocabulary, merges, settings)
-    # Keeps the given pattern instead of its form for Oniguruma.
+    # Keeps the given pattern in place of the pattern rewritten for Oniguruma.
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
 
 
 def _merging_as_listed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Sets ignore_merges to false, which the two files cannot express."""
+    """Sets `ignore_merges` to false, because the two files cannot express true."""
     return {**settings, "model": {**settings["model"], "ignore_merges": False}}
 
 
@@ -99,7 +99,7 @@ def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
     found = pair(path)
     assert found is not None
     _, vocabulary = settings_and_vocabulary(definition)
-    # In this format, the vocabulary includes special tokens.
+    # The vocabulary of this format includes special tokens.
     vocabulary = by_id({**vocabulary, **definition.special_tokens})
     lines = ["#version: 0.2"]
     lines += [

@@ -1,4 +1,4 @@
-"""Converts models of SentencePiece to an equivalent ``tokenizer.json``, as far as possible."""
+"""Converts SentencePiece models to an equivalent ``tokenizer.json``, as far as possible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .sentencepiece_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DE
 #: A score so low that no path contains the token.
 _NEVER = -1e9
 
-#: More spaces than any text has at its start.
+#: A number of spaces that no text has at its start.
 _ALL = 1_000_000
 
 #: Texts that SentencePiece and `tokenizers` treat differently.
@@ -43,14 +43,14 @@ TEXTS = (
 
 
 def holds(source: Source) -> bool:
-    """Returns True for a ``.model`` of SentencePiece, and for a GGUF file of such a model."""
+    """Returns True for a SentencePiece ``.model``, and for a GGUF file of such a model."""
     if source.format == "gguf":
         return gguf_file.is_pieces(source.path)
     return source.format == "sentencepiece"
 
 
 def load(source: Source) -> tuple[Tokenizer, dict[str, Any]]:
-    """Returns a model, and its contents as JSON. Raises ValueError for a malformed file."""
+    """Reads a model; also returns its contents as JSON. Raises ValueError for a malformed file."""
     read = gguf_file.load_pieces if source.format == "gguf" else Tokenizer.from_sentencepiece
     tokenizer = read(source.path)
     contents: dict[str, Any] = json.loads(tokenizer.to_str())
@@ -58,7 +58,7 @@ def load(source: Source) -> tuple[Tokenizer, dict[str, Any]]:
 
 
 def reasons(contents: dict[str, Any]) -> list[str]:
-    """Returns properties that a ``tokenizer.json`` cannot express."""
+    """Returns properties of a model that a ``tokenizer.json`` cannot express."""
     model, normalizer = contents["model"], contents["normalizer"]
     found = []
     if model["algorithm"] not in ("Unigram", "BPE"):
@@ -78,7 +78,7 @@ def reasons(contents: dict[str, Any]) -> list[str]:
 
 
 def convert(contents: dict[str, Any]) -> bytes:
-    """Returns the ``tokenizer.json`` of a model."""
+    """Returns a model as a ``tokenizer.json``."""
     model, normalizer = contents["model"], contents["normalizer"]
     marked = " " if not normalizer["escape_whitespaces"] else "\u2581"
     names = [token for token, _ in model["vocab"]]
@@ -117,7 +117,7 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
     if spec["precompiled_charsmap"]:
         yield {"type": "Precompiled", "precompiled_charsmap": spec["precompiled_charsmap"]}
     if spec["remove_extra_whitespaces"]:
-        # At the end, a mark in the text is removed like the marks of spaces.
+        # At the end of the text, a literal mark is removed like a mark for a space.
         ends = f"[ {mark}]+" if mark != " " else " +"
         for pattern, content in ((f"\\A +|{ends}\\z", ""), (" {2,}", " ")):
             yield {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
@@ -128,7 +128,8 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
 
 
 def _unigram(model: dict[str, Any]) -> dict[str, Any]:
-    """Gives pieces to which text never encodes a score so low that no path contains them."""
+    """Returns a Unigram model. Pieces that text never encodes to get a score so low that no path
+    contains them."""
     hidden = (CONTROL, BYTE, UNKNOWN)
     rows = zip(model["vocab"], model["kinds"])
     return {
@@ -160,7 +161,7 @@ def _bpe(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def definition(contents: dict[str, Any]) -> Definition:
-    """Returns the tokens of a model, for messages."""
+    """Returns the tokens of a model as a definition, for messages."""
     rows = list(zip(contents["model"]["vocab"], contents["model"]["kinds"]))
     spelled = {
         name.replace("\u2581", " ").encode(): id
@@ -185,9 +186,9 @@ def definition(contents: dict[str, Any]) -> Definition:
 def decoded_otherwise(
     tokenizer: Tokenizer, result: Tokenizer, definition: Definition, contents: dict[str, Any]
 ) -> str | None:
-    """Describes the first ids that the two tokenizers decode to different texts.
+    """Describes the first ids that two tokenizers decode to different texts; None if they agree.
 
-    Omits ids of unknown text: in a ``tokenizer.json`` their text is a name.
+    Omits ids of unknown text, which a ``tokenizer.json`` decodes to the unknown token's name.
 
     Args:
         tokenizer: the tokenizer to convert.
@@ -210,7 +211,7 @@ def decoded_otherwise(
 
 
 def probes(definition: Definition, more: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yields the texts of a comparison in blocks, without names of special tokens."""
+    """Yields texts for a comparison in blocks; omits texts with names of special tokens."""
     names = list(definition.special_tokens)
     for block in battery(definition.tokens, (), [list(TEXTS), *more]):
         yield [text for text in block if not any(name in text for name in names)]

@@ -1,4 +1,4 @@
-"""Translates between a pattern and the pre-tokenizer of a ``tokenizer.json``."""
+"""Translates between patterns and the pre-tokenizers of a ``tokenizer.json``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import bpe_engine
 from bpe_engine import patterns
 
-#: ``ByteLevel`` in the file's spelling.
+#: The ``ByteLevel`` component as JSON.
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 
-#: Chinese and Japanese, from the second split of DeepSeek-V3.
+#: Chinese and Japanese characters, from the second split of DeepSeek-V3.
 _DEEPSEEK_CJK = r"\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff"
 
 #: The three splits of DeepSeek-V3.
@@ -24,8 +24,8 @@ _DEEPSEEK = [
 ]
 
 #: These three splits as one pattern: each split also cuts the pieces of earlier splits, no match
-#: continues from Chinese or Japanese into other text, whitespace before these or before digits ends
-#: its run, and unmatched text is a piece.
+#: continues from Chinese or Japanese into other text, a run of whitespace ends before such text and
+#: before digits, and unmatched text is a piece.
 DEEPSEEK_IN_ONE = (
     r"\p{N}{1,3}"
     r"|(?:(?=[CJK])[^\p{L}\p{P}\p{S}])?(?:(?=[CJK])[\p{L}\p{M}])+"
@@ -38,7 +38,7 @@ DEEPSEEK_IN_ONE = (
     r"|(?:[^\s\p{L}\p{M}\p{N}\p{P}\p{S}CJK](?!(?![CJK])[\p{L}\p{M}]))+"
 ).replace("CJK", _DEEPSEEK_CJK)
 
-#: Single digits, then GPT-2's pattern: StarCoder, SmolLM, Command R.
+#: Single digits, then GPT-2's pattern, as in StarCoder, SmolLM and Command R.
 DIGITS_IN_ONE = r"\p{N}|'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?=\p{N})|\s+(?!\S)|\s+"
 
 
@@ -78,7 +78,7 @@ def _steps(pre_tokenizer: Any) -> list[dict[str, Any]]:
 
 
 def _regex(split: dict[str, Any]) -> str | None:
-    """Returns the regular expression whose matches are the pieces of a split."""
+    """Returns the regular expression whose matches are a split's pieces; None for other splits."""
     pattern = split.get("pattern", {})
     isolated = split.get("behavior") == "Isolated" and not split.get("invert")
     matches = split.get("behavior") == "Removed" and split.get("invert")
@@ -100,7 +100,7 @@ def pre_tokenizer_of(pattern: str) -> dict[str, Any]:
         steps = [{"type": "Digits", "individual_digits": True}, {**_BYTE_LEVEL, "use_regex": True}]
         return {"type": "Sequence", "pretokenizers": steps}
     regexes = _DEEPSEEK if pattern == DEEPSEEK_IN_ONE else [without_possessive_counts(pattern)]
-    # The patterns of encodings match all text; text that other patterns skip belongs to no piece.
+    # Patterns of encodings match all text; text that other patterns skip is part of no piece.
     known = pattern in _published() or pattern == DEEPSEEK_IN_ONE
     behavior, invert = ("Isolated", False) if known else ("Removed", True)
     steps = [
@@ -116,7 +116,7 @@ def _published() -> set[str]:
     return {bpe_engine.get_encoding(name).pattern for name in names}
 
 
-#: Operand of a repetition: an escape with its braces, a set, or one character.
+#: The operand of a repetition: an escape with its braces, a set, or one character.
 _ATOM = re.compile(r"\\[pPx]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]|[^\\\[]", re.DOTALL)
 _COUNT = re.compile(r"\{\d*,?\d*\}\+")
 
