@@ -85,7 +85,7 @@ class SimpleBytePairEncoding:
 def bpe_encode(
     mergeable_ranks: dict[bytes, int], input: bytes, visualise: Visualise = "colour"
 ) -> list[int]:
-    """Encodes one piece: merges the pair with the lowest rank until no pair is left.
+    """Encodes one piece: merges the pair with the lowest rank until no pair has a rank.
 
     Prints the tokens before the first merge and after each. Raises KeyError for an unknown byte.
 
@@ -170,7 +170,7 @@ def visualise_tokens(token_values: list[bytes]) -> None:
 
 
 def train_simple_encoding() -> SimpleBytePairEncoding:
-    """Trains an encoding of 600 tokens on the source of this module, and demonstrates it."""
+    """Trains an encoding of 600 tokens on the source of this module, and shows its merges."""
     with open(__file__, encoding="utf-8") as file:
         encoding = SimpleBytePairEncoding.train(file.read(), 600, _GPT2_PATTERN)
     print("How 'the text of a token' is merged:")

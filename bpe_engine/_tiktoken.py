@@ -1,4 +1,4 @@
-"""tiktoken's native module under its name: the class `CoreBPE`."""
+"""Provides `CoreBPE`, the class of tiktoken's native module, under its name."""
 
 from __future__ import annotations
 

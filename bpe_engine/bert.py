@@ -1,4 +1,4 @@
-"""The text preprocessing of BERT models on TF Hub, without tensorflow.
+"""Preprocesses text like the BERT models on TF Hub, without tensorflow.
 
 `BertPreprocessor` has the methods of those preprocessors (``bert_*_preprocess``), ``tokenize`` and
 ``bert_pack_inputs`` (https://www.tensorflow.org/hub/common_saved_model_apis/text). The ids come

@@ -53,7 +53,7 @@ class Encoding(Face, _core.Encoding):
     ([31373, 995], 2, 'hello world')
     """
 
-    #: The tokenizer of a file that the encoding was made from.
+    #: The tokenizer of the file from which the encoding was made.
     _file: hf.Tokenizer | None = None
     #: Built on first use, or the dict passed to the constructor.
     _mergeable_ranks: dict[bytes, int]
@@ -205,7 +205,7 @@ class Encoding(Face, _core.Encoding):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Makes an attribute on first use. Raises for attributes that need ranks without ranks.
+            """Computes an attribute on first use. Raises if it needs ranks and there are none.
 
             Replaces `functools.cached_property`, whose lock before Python 3.12 may be held by
             another thread during a fork and stays locked in the child.
@@ -454,7 +454,7 @@ class Encoding(Face, _core.Encoding):
         return self._special_tokens_set
 
     def is_special_token(self, token: int) -> bool:
-        """True if `token` is the id of a special token.
+        """Returns True if `token` is the id of a special token.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").is_special_token(50256)

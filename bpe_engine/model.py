@@ -1,4 +1,4 @@
-"""Maps the names of models to encodings."""
+"""Maps model names to encodings."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ MAX_TOKENS = 2**21 - 512
 
 
 def encode_piece(encoding: Encoding, piece: str) -> list[int]:
-    """Encodes a piece of `Encoding.split` without splitting.
+    """Encodes a piece that `Encoding.split` returned, without splitting again.
 
     >>> import bpe_engine
     >>> encode_piece(bpe_engine.get_encoding("gpt2"), " world")

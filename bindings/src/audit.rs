@@ -319,7 +319,7 @@ struct TextOrigin {
     message: Option<i64>,
     field: Field,
     is_role: bool,
-    /// Whether the text is the template's and the model writes it.
+    /// Whether the model writes the text, which is part of the template.
     is_answer: bool,
 }
 
@@ -359,7 +359,7 @@ impl Label {
         self.place.map(|place| place.field)
     }
 
-    /// Whether the text is the template's and the model writes it.
+    /// Whether the model writes the text, which is part of the template.
     fn is_answer(&self) -> bool {
         self.place.is_some_and(|place| place.is_answer && place.field == Field::Template)
     }

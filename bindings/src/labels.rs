@@ -371,7 +371,7 @@ impl Labels {
         ValuePath::first([&index, role.bind(py), &field], &name)
     }
 
-    /// Numbers a value, and returns its flags; returns none if there are too many numbers.
+    /// Numbers a value, and returns its flags; 0 if all numbers are in use.
     fn number(
         &mut self,
         segment: Option<Py<PyTuple>>,

@@ -13,7 +13,7 @@ use crate::labels::{Address, Depth, Labels};
 use crate::objects::push;
 use crate::taint::{ITEM, Text, length};
 
-/// Approximate bytes of a short string with its origin.
+/// Approximate size in bytes of a short string with its origin.
 const STRING: usize = 64;
 /// Cost above which a call is counted before it runs.
 const QUICK: usize = 1 << 16;

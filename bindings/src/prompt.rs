@@ -413,7 +413,7 @@ impl ConversationState {
         Ok(self.change(py, new, None, work)?.expect("any number of changes will do"))
     }
 
-    /// Returns the state if a text, or segments unless `is_text`, can be appended.
+    /// Returns the state if a text (with `is_text`) or segments can be appended.
     fn appendable(&self, py: Python<'_>, is_text: bool) -> PyResult<Version> {
         let state = self.current(py);
         if state.conversation.takes(is_text) {

@@ -30,7 +30,7 @@ pub struct Rows<T> {
     pub ends: Vec<usize>,
     /// Scratch buffer for the input of a row.
     scratch: Vec<u8>,
-    /// The error of the row that failed, after the rows made.
+    /// The error of the row after these rows, if that row failed.
     error: Option<Error>,
 }
 

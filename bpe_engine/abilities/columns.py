@@ -55,7 +55,7 @@ def _of_numpy(array: Any) -> list[Any]:
 
 def check_structure(array: Any) -> None:
     """Checks the offsets, views and indices of an Arrow array against its buffers, before pyarrow
-    follows them. The text itself may be any bytes.
+    uses them. The text itself may be any bytes.
 
     Raises:
         ValueError: The array is damaged.
@@ -87,7 +87,7 @@ def _with_bytes(pa: Any, array: Any) -> Any:
 
 
 def is_string_view(pa: Any, kind: Any) -> bool:
-    """Returns True for a view type, available from pyarrow 16 on."""
+    """Returns True for a string view type, which pyarrow has from version 16 on."""
     return bool(getattr(pa.types, "is_string_view", lambda kind: False)(kind))
 
 

@@ -19,7 +19,7 @@ _SHOWN = 60
 
 
 class TokenTrie:
-    """The tokens of a tokenizer sorted by their bytes, built once.
+    """The tokens of a tokenizer, sorted by their bytes for search by prefix.
 
     The bytes come from the token table: the text that an id adds after other ids. Control tokens,
     the token for unknown text and ids without a token are never found.

@@ -61,7 +61,7 @@ class ShownTokens:
         return f"{shown}{self._rest()}\n{self._summary()}"
 
     def _repr_html_(self) -> str:
-        """Returns the chips, for notebooks."""
+        """Returns the chips as HTML, for notebooks."""
         chips = "".join(_chip(place, it) for place, it in enumerate(self.tokens[:MOST_TOKENS]))
         return (
             '<div style="line-height:2;font-family:ui-monospace,Menlo,Consolas,monospace;'

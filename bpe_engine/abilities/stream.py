@@ -116,7 +116,7 @@ class StreamDecoder:
         if self._runs is not None:
             *ended, last = self._parts(ids)
             if ended:
-                self._engine._settled(ids)  # Raises for an invalid id before any is consumed.
+                self._engine._settled(ids)  # Raises for an invalid id before any id is consumed.
             before = [self._settled(part, final=True) for part in ended]
             return b"".join([*before, self._settled(last, final=False)])
         ids = self._shown(ids)

@@ -7,7 +7,7 @@ import click
 from .. import __version__
 from .group import Group
 
-# Commands by section of the help, in the order listed there.
+# Commands by section of the help, in the order of the help.
 _SECTIONS = {
     "Text and tokens": ("count", "show", "encode", "decode", "split"),
     "Chat templates and training data": ("account", "check-template", "audit", "corpus"),

@@ -25,7 +25,7 @@ class _Group(click.Group):
     """A group that treats its arguments as inputs unless the first argument names a command."""
 
     command_class: type[click.Command] | None = Command
-    #: The nameless default command; its options are in the help of the group.
+    #: The nameless default command, whose options the help of the group lists.
     one_step: click.Command | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -147,7 +147,7 @@ def describe(name: str) -> dict[str, Any]:
 
 def show_encodings(rows: Sequence[dict[str, Any]]) -> None:
     """Draws the table of encodings."""
-    # One line per row: whole in a pipe, with the models truncated on a narrow terminal.
+    # One line per row: complete in a pipe, with truncated models on a narrow terminal.
     console = _console("auto", None if sys.stdout.isatty() else 1000)
     table = Table(box=None, pad_edge=False, header_style="bold")
     headers = ("name", "tokens", "special", "max id", "models")

@@ -1,4 +1,4 @@
-"""Writes output files atomically; overwrites only if asked to."""
+"""Writes output files atomically; overwrites existing files only on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens of a text with their positions."""
+"""Finds the tokens of a text with their positions."""
 
 from __future__ import annotations
 

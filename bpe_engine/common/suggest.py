@@ -1,4 +1,4 @@
-"""Suggests known names for a misspelt one."""
+"""Suggests known names for a misspelt name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("nonsense", ["gpt2"])
     ''
     """
-    # Imported late: slow to import, and needed only for errors.
+    # Imported late, because it is slow to import and needed only for errors.
     import difflib
 
     spelled = {_plain(other): other for other in known}

@@ -1,4 +1,4 @@
-"""Differences between operating systems: the only module that checks the current system."""
+"""Hides the differences between operating systems; no other module checks the current system."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def after_fork(
 
 
 def cores() -> int:
-    """Returns the number of cores that this process may use."""
+    """Returns the number of cores that this process can use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -89,7 +89,7 @@ class Coder:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the tokenizer: equal for equal ids, on every machine."""
+        """The fingerprint of the tokenizer: the same for the same ids, on every machine."""
         return self.engine.fingerprint
 
     def id_of(self, name: str) -> int:
@@ -143,7 +143,7 @@ def _drops_unknown(engine: Tokenizer) -> bool:
 
 
 def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:
-    """Returns a tokenizer that finds only allowed tokens and whitespace in text.
+    """Returns a tokenizer that recognizes only allowed tokens and whitespace tokens in text.
 
     A tokenizer file always finds added tokens that are not "special", so that flag selects the
     tokens to find.

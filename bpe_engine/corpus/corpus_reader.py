@@ -115,7 +115,7 @@ class CorpusReader(Reader):
     def _parts(
         self, starts: list[int], first: int, last: int
     ) -> Iterator[tuple[int, Reader, int, int]]:
-        """Yields each part that a range touches: its index, its reader, and the subrange in it."""
+        """Yields the index, the reader and the subrange of each part that overlaps a range."""
         number = max(bisect.bisect_right(starts, first) - 1, 0)
         while first < last and number < self.parts:
             end = min(last, starts[number + 1])

@@ -114,7 +114,7 @@ def _in_order(plan: Plan, reader: CorpusReader, first: int, stop: int) -> Iterat
     while first < stop:
         last = min(first + _DOCUMENTS, stop)
         spans = reader.spans(first, last)
-        # As many documents as fit into memory, at least 1.
+        # Takes as many documents as fit into memory, at least one.
         last = first + max(int((spans[1:] - spans[0] <= _TOKENS).sum()), 1)
         yield reader.documents_of(first, last)
         first = last

@@ -317,7 +317,7 @@ def _check_template(options: Options) -> None:
             _ = options.fields
         except ImportError:
             raise
-        except Exception as error:  # An error of jinja2, which is imported only for messages.
+        except Exception as error:  # A jinja2 error; jinja2 is imported only for messages.
             raise CorpusError(f"the chat template is broken: {error}") from error
     try:
         json.dumps(options.template_variables)

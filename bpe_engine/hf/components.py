@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass
 class AddedToken:
-    """A token added to the tokens of the model.
+    """A token added to the model's tokens.
 
     Args:
         content: The text to find.

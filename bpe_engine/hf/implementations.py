@@ -153,7 +153,7 @@ class _OfMerges(_Implementation):
 
 
 class ByteLevelBPETokenizer(_OfMerges):
-    """BPE over bytes, with the pattern of GPT-2.
+    """Byte-level BPE with GPT-2's pattern.
 
     Args:
         vocab, merges: The lists of the model, or the paths of their files; both or neither.
@@ -213,7 +213,7 @@ _OF_WORDS = {
 
 
 class CharBPETokenizer(_OfMerges):
-    """BPE over characters, whose words end with a suffix, as in GPT-1.
+    """Character-level BPE whose words end with a suffix, as in GPT-1.
 
     Args:
         vocab, merges: The lists of the model, or the paths of their files; both or neither.
@@ -289,7 +289,7 @@ class SentencePieceBPETokenizer(_OfMerges):
 
 
 class SentencePieceUnigramTokenizer(_Implementation):
-    """Unigram, whose words begin with a mark for the space before them.
+    """Unigram whose words begin with a mark for the space before them.
 
     Args:
         vocab: The pieces and their scores.

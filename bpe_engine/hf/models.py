@@ -34,7 +34,7 @@ _WHITE = (
     "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
     "\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-#: Fields with floating-point values.
+#: Fields with floating-point values, and the allowed values.
 _NUMBERS = {"dropout": "from 0 to 1", "alpha": "finite"}
 _MOST_ID = 2**32 - 1
 #: Prefix of errors about JSON.

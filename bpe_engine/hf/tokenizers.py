@@ -263,7 +263,7 @@ class Tokenizer(Face, _core.Tokenizer):
             return cls.from_files(vocab, merges)
         model, words = (os.path.join(folder, name) for name in ("tokenizer.model", "vocab.txt"))
         if not os.path.exists(model) and os.path.exists(words):
-            # The normalization is in another file.
+            # The normalization is in a different file.
             raise FileNotFoundError(
                 f"{path} does not exist; bpe_engine.open_tokenizer reads the vocab.txt in that folder"
             )

@@ -1,4 +1,4 @@
-"""The parts of a report, and their rendering as one HTML file, as Markdown or as text."""
+"""Defines the parts of a report, and renders them as one HTML file, as Markdown or as text."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Side(NamedTuple):
 
 
 class Account:
-    """Token counts of the parts of a prompt. Created by `account_prompt`."""
+    """The token counts of a prompt's parts. Created by `account_prompt`."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ def is_tokens(segment: Sequence[Any]) -> bool:
 
 
 class Audit:
-    """Result of `audit_segments`: the ids of a prompt and their origins."""
+    """The result of `audit_segments`: the ids of a prompt and their origins."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""`Conversation`: incremental encoding of a growing prompt."""
+"""`Conversation`, which encodes a growing prompt incrementally."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def encode_segments_to_numpy(
     on_control: OnControl = "encode",
     control: Collection[str] = (),
 ) -> npt.NDArray[np.uint32]:
-    """Returns the ids of `Encoding.encode_segments` as a numpy array of uint32. Needs numpy."""
+    """Encodes like `Encoding.encode_segments`, to a numpy array of uint32. Needs numpy."""
     segments = _prepared(engine, segments, on_control, control)
     buffer = encode_segments(engine, segments, bool(join))
     import numpy as np
@@ -72,7 +72,7 @@ def count_segments(
     on_control: OnControl = "encode",
     control: Collection[str] = (),
 ) -> int:
-    """Returns the number of ids of `Encoding.encode_segments`."""
+    """Returns the number of ids that `Encoding.encode_segments` returns."""
     segments = _prepared(engine, segments, on_control, control)
     return len(encode_segments(engine, segments, bool(join)))
 

@@ -227,7 +227,7 @@ _ITERATING: dict[Any, Callable[[Iterator[Any]], Any]] = {_comparing: list, _lazy
 
 
 def _counted(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the filter or test of this name with its cost counted."""
+    """Returns the filter or test of this name, wrapped to count its cost."""
     first = 1 if hasattr(native, "jinja_pass_arg") else 0
     cost: Callable[..., int] = _COSTS.get(name, _deep)
     iterating = _ITERATING.get(cost)

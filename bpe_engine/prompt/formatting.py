@@ -1,4 +1,4 @@
-"""``%`` and ``format`` in templates. Values that replace a directive keep their origin."""
+"""Implements ``%`` and ``format`` in templates. Inserted values keep their origin."""
 
 from __future__ import annotations
 

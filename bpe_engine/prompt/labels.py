@@ -79,7 +79,7 @@ def new_labels(environment: Environment, traced: type[str]) -> Labels:
 
 
 def label_tests() -> dict[str, Callable[..., bool]]:
-    """Returns the tests of the template language that compare identities, for labeled values."""
+    """Returns the template language's identity tests, which also accept labeled values."""
 
     def plain(value: Any) -> Any:
         return value.plain if isinstance(value, Scalar) else value

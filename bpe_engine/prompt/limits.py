@@ -24,7 +24,7 @@ __all__ = [
     *("active", "guard", "limited", "size_of", "use"),
 ]
 
-# Approximate bytes of a list item, and of a short string with its origin.
+# Approximate sizes in bytes of a list item, and of a short string with its origin.
 ITEM = 8
 STRING = 64
 # Cost between two checks of the clock.

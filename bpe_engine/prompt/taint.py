@@ -421,7 +421,7 @@ def by_character(change: Callable[[str], str]) -> Callable[[Traced], str]:
         result = change(str.__str__(self))
         if len(result) == len(self):
             return traced(result, self._runs)
-        # Some character became several; the result rarely depends on its neighbors.
+        # A character became several characters; the result rarely depends on its neighbors.
         pieces = by_run(self, change)
         return traced(result, _unplaced(pieces._runs)) if pieces == result else result
 

@@ -351,7 +351,7 @@ _cached = lru_cache(32)(ChatTemplate)
 
 
 def chat_template(source: str | ChatTemplate, max_seconds: float = 10.0) -> ChatTemplate:
-    """Returns a compiled template from the cache, or compiles it."""
+    """Returns a compiled template from the cache, or compiles the source."""
     if isinstance(source, ChatTemplate):
         return source
     made = _cached if isinstance(source, str) else ChatTemplate

@@ -22,7 +22,7 @@ NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
 def pair(path: str | os.PathLike[str]) -> tuple[Path, Path] | None:
-    """Returns the paths of both files, given either; None for another name.
+    """Returns the paths of both files, given either path; None for any other name.
 
     >>> [file.name for file in pair("a/gpt2-merges.txt")]
     ['gpt2-vocab.json', 'gpt2-merges.txt']

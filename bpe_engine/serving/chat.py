@@ -45,7 +45,7 @@ def render_request(
     continue_final_message: bool | str = False,
     variables: Mapping[str, Any],
 ) -> list[Segment]:
-    """Renders a request of a client to segments. The whole request is untrusted, except roles in
+    """Renders a client's request to segments. The whole request is untrusted, except roles in
     `ROLES`.
 
     Args:

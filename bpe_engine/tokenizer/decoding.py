@@ -1,4 +1,4 @@
-"""`Decoding`: converts ids, tokens and text of a `Tokenizer`."""
+"""`Decoding`: the methods of a `Tokenizer` that convert between ids, tokens and text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Decoding"]
 
 
 class Decoding(TokenNames):
-    """Conversions between ids, tokens and text."""
+    """Converts between ids, tokens and text."""
 
     clean_up_tokenization_spaces: bool
     #: Word-end marker that the class turns into a space on decoding.
@@ -98,7 +98,7 @@ class Decoding(TokenNames):
         return self._engine._decode_bytes(ids, skip_special_tokens).decode("utf-8", errors)
 
     def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
-        """Returns the token of an id, or a list of the tokens of several ids."""
+        """Returns the token of an id, or a list of tokens for several ids."""
         if hasattr(ids, "__index__") and not getattr(ids, "ndim", 0):
             return self._id_to_token(operator.index(ids))
         skipped = set(self.all_special_ids) if skip_special_tokens else set()

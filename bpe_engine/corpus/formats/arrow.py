@@ -75,7 +75,7 @@ class _Writer(Writer):
             self._write()
 
     def _write(self) -> None:
-        # Input blocks are small: each row group collects several of any size.
+        # Input blocks are small, so each row group collects several blocks.
         import pyarrow as pa
 
         batches = [batch_of(documents, self.schema) for documents in self.waiting]

@@ -47,7 +47,7 @@ class Documents(NamedTuple):
     ends: npt.NDArray[np.int64]
     #: One byte per id, or None.
     loss: npt.NDArray[np.uint8] | None = None
-    #: A ``string`` array of pyarrow, or None.
+    #: A pyarrow ``string`` array, or None.
     names: Any = None
     #: Line of each document in its input, or None; the input, or an array with the input of each
     #: document.
@@ -113,7 +113,7 @@ class Array:
 
 
 class Writer(ABC):
-    """Writes the files of a format under a folder and a stem."""
+    """Writes the files of a format to a folder, with names that begin with a stem."""
 
     #: Numbers of documents and ids written so far.
     documents: int = 0
@@ -239,7 +239,7 @@ def check_ends(path: str, ends: Any, tokens: int) -> None:
 
 
 def write_ids(file: Any, ids: npt.NDArray[np.uint32], dtype: str) -> None:
-    """Writes ids in another width, converted block by block."""
+    """Writes ids with a different width, converted block by block."""
     at_once = 1 << 20
     for first in range(0, len(ids), at_once):
         file.write(ids[first : first + at_once].astype(dtype).data)
