@@ -41,19 +41,21 @@ class _Implementation(Tokenizer):
     @classmethod
     def _made(cls: type[_Own], model: Model, special_tokens: Iterable[Any] = ()) -> _Own:
         self = cast(_Own, Tokenizer.__new__(cls, model))
-        known = [
-            name
-            for name in map(str, map(checked, special_tokens))
-            if self.token_to_id(name) is not None
-        ]
-        self.add_special_tokens(known)
+        names = map(str, map(checked, special_tokens))
+        self.add_special_tokens([name for name in names if self.token_to_id(name) is not None])
         return self
 
     def __init__(self, *_: Any, **options: Any) -> None:
         pass
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Tokenizer, (self.to_str(),)
+    @classmethod
+    def _made_from(cls, source: Any) -> Tokenizer:
+        return Tokenizer.__new__(cls, source)
+
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        # Programs for `tokenizers` set steps on this attribute.
+        return self
 
     def _trainer(self, values: tuple[Any, ...], options: dict[str, Any]) -> trainers.Trainer:
         names = list(self._DEFAULTS)
@@ -63,7 +65,9 @@ class _Implementation(Tokenizer):
             what = unknown[0] if unknown else f"argument {len(values) + 1}"
             raise TypeError(f"train() has no {what}; it has {', '.join(names)}")
         renamed = {"suffix": "end_of_word_suffix", "wordpieces_prefix": "continuing_subword_prefix"}
-        given = self._DEFAULTS | {name: it for name, it in given.items() if it is not None}
+        given = self._DEFAULTS | given
+        # Other arguments may be None for their trainer.
+        given |= {name: [] for name in names if given[name] is None and self._DEFAULTS[name] == []}
         return self._TRAINER(**{renamed.get(name, name): it for name, it in given.items()})
 
     def train(self, files: Any, *values: Any, **options: Any) -> None:
@@ -147,9 +151,11 @@ class BertWordPieceTokenizer(_Implementation):
 
 class _OfMerges(_Implementation):
     @classmethod
-    def from_file(cls: type[_Own], vocab: Any, merges: Any, **options: Any) -> _Own:  # type: ignore[override]
+    def from_file(  # type: ignore[override]
+        cls: type[_Own], vocab_filename: Any, merges_filename: Any, **options: Any
+    ) -> _Own:
         """Reads a ``vocab.json`` and a ``merges.txt``."""
-        return cls(os.fspath(vocab), os.fspath(merges), **options)
+        return cls(os.fspath(vocab_filename), os.fspath(merges_filename), **options)
 
 
 class ByteLevelBPETokenizer(_OfMerges):
@@ -277,11 +283,8 @@ class SentencePieceBPETokenizer(_OfMerges):
         dropout: float | None = None,
         fuse_unk: bool | None = False,
     ) -> SentencePieceBPETokenizer:
-        fields: Any = {
-            "dropout": dropout,
-            "unk_token": str(checked(unk_token)),
-            "fuse_unk": fuse_unk,
-        }
+        fields: Any = {"dropout": dropout, "unk_token": str(checked(unk_token))}
+        fields["fuse_unk"] = fuse_unk
         self = cls._made(BPE(*_both(vocab, merges), **fields), [unk_token])
         self.normalizer = normalizers.NFKC()
         _mark_spaces(self, replacement, add_prefix_space)
@@ -313,13 +316,8 @@ class SentencePieceUnigramTokenizer(_Implementation):
         add_prefix_space: bool = True,
     ) -> SentencePieceUnigramTokenizer:
         self = cls._made(Unigram(vocab))
-        self.normalizer = normalizers.Sequence(
-            [
-                normalizers.Nmt(),
-                normalizers.NFKC(),
-                normalizers.Replace(Regex(" {2,}"), " "),
-            ]
-        )
+        spaces = normalizers.Replace(Regex(" {2,}"), " ")
+        self.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), spaces])
         _mark_spaces(self, replacement, add_prefix_space)
         return self
 
@@ -346,6 +344,4 @@ def _normalizer(form: str | None, is_bert: bool, lowercase: bool) -> Any:
     parts: list[Any] = [getattr(normalizers, form.upper())()] if form else []
     parts += [normalizers.BertNormalizer(lowercase=False)] if is_bert else []
     parts += [normalizers.Lowercase()] if lowercase else []
-    if len(parts) > 1:
-        return normalizers.Sequence(parts)
-    return parts[0] if parts else None
+    return normalizers.Sequence(parts) if len(parts) > 1 else parts[0] if parts else None

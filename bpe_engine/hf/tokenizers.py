@@ -87,14 +87,18 @@ class Tokenizer(Face, _core.Tokenizer):
         return found
 
     @classmethod
+    def _made_from(cls, source: Any) -> Tokenizer:
+        return cls(source)
+
+    @classmethod
     def from_str(cls, json: str) -> Tokenizer:
         """Reads the contents of a file. Raises the errors of the constructor."""
-        return cls(json)
+        return cls._made_from(json)
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
         """Reads the contents of a file, as bytes. Raises the errors of the constructor."""
-        return cls(bytes(memoryview(buffer)))
+        return cls._made_from(bytes(memoryview(buffer)))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
@@ -491,10 +495,10 @@ class Tokenizer(Face, _core.Tokenizer):
         return _restore, (type(self), self.to_str(), flags, random)
 
     def __copy__(self) -> Tokenizer:
-        return type(self)(self)
+        return self._made_from(self)
 
     def __deepcopy__(self, memo: object) -> Tokenizer:
-        return type(self)(self)
+        return self.__copy__()
 
     def __repr__(self) -> str:
         return f"Tokenizer({type(self.model).__name__}, {self.get_vocab_size()} tokens, {self.fingerprint[:12]})"
@@ -533,7 +537,7 @@ def is_ours(tokenizer: object) -> bool:
 def _restore(
     cls: type[Tokenizer], contents: str, flags: tuple[bool, bool], random: dict[str, Any]
 ) -> Tokenizer:
-    tokenizer = cls(contents)
+    tokenizer = cls._made_from(contents)
     restore_scores(tokenizer, contents)
     for name, value in random.items():
         tokenizer._set_component(f"model.{name}", json.dumps(value))

@@ -97,9 +97,7 @@ def test_a_decoder_that_strips_more_than_there_is():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"length": 2**50}, {"length": 2**62}, {"pad_to_multiple_of": 2**63 + 1}],
-    ids=str,
+    "options", [{"length": 2**50}, {"length": 2**62}, {"pad_to_multiple_of": 2**63 + 1}], ids=str
 )
 def test_padding_that_exceeds_memory(options):
     ours, _ = both(made().to_str())

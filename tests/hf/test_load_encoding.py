@@ -47,11 +47,7 @@ def test_the_same_ids_as_the_tokenizer(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("roberta-base", "model.vocab"),
-        ("gpt-neox-pii", "normalized: false"),
-    ],
+    ("name", "reason"), [("roberta-base", "model.vocab"), ("gpt-neox-pii", "normalized: false")]
 )
 def test_what_an_encoding_cannot_express_is_named(name, reason):
     with pytest.raises(hf.UnsupportedTokenizer, match=f"{reason}.*open_tokenizer reads this file"):

@@ -313,10 +313,7 @@ def test_merges_of_the_unk_token_and_two_spellings():
 def test_spaces_belong_to_one_token_only():
     _, theirs = both(json.dumps({"model": SMALL}))
     theirs.add_tokens(
-        [
-            tokenizers.AddedToken("_", rstrip=True),
-            tokenizers.AddedToken("  ", lstrip=True),
-        ]
+        [tokenizers.AddedToken("_", rstrip=True), tokenizers.AddedToken("  ", lstrip=True)]
     )
     ours, theirs = both(theirs.to_str())
     for text in ("_  ", "a  _", "  _"):
@@ -359,10 +356,7 @@ def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None
     for file, text in contents.items():
         mark = codecs.BOM_UTF8 if file == name else b""
         (tmp_path / file).write_bytes(mark + text.encode())
-    readers = {
-        "vocab.txt": hf.Tokenizer.from_wordpiece,
-        "tokenizer.json": hf.Tokenizer.from_file,
-    }
+    readers = {"vocab.txt": hf.Tokenizer.from_wordpiece, "tokenizer.json": hf.Tokenizer.from_file}
     path = tmp_path / name
     with pytest.raises(ValueError, match=f"{name} begins with a byte order mark; save it as UTF-8"):
         if name in readers:
@@ -384,8 +378,7 @@ def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["tokenizer_config.json", "chat_template.jinja", "additional_chat_templates/x.jinja"],
+    "name", ["tokenizer_config.json", "chat_template.jinja", "additional_chat_templates/x.jinja"]
 )
 def test_byte_order_marks_in_a_folder_are_refused_by_name(tmp_path: Path, name: str) -> None:
     """A byte order mark is refused, because it would begin every prompt of a template."""

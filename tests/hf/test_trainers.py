@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import pickle
@@ -248,9 +249,8 @@ def test_files_of_text_are_read_as_by_tokenizers(name: str, tmp_path: Path) -> N
     for ours, theirs in _pipelines():
         options: dict[str, Any] = {"vocab_size": 100_000}
         ours.train([str(path)], trainers.WordLevelTrainer(**options))
-        theirs.train(
-            [str(path)], tokenizers.trainers.WordLevelTrainer(**options, show_progress=False)
-        )
+        trainer = tokenizers.trainers.WordLevelTrainer(**options, show_progress=False)
+        theirs.train([str(path)], trainer)
         assert ours.get_vocab(False) == theirs.get_vocab(False), ours.pre_tokenizer
 
 
@@ -342,6 +342,9 @@ def test_implementations_are_those_of_tokenizers(
         messy = (SHARED / "messy.txt").read_text(encoding="utf-8").splitlines()
         lines += [line[:200] for line in messy[:200]]
         ours, theirs = own.from_file(*files[1], **fields), other.from_file(*files[1], **fields)
+        if len(files[1]) == 2:
+            names = dict(zip(("vocab_filename", "merges_filename"), files[1]))
+            assert own.from_file(**names, **fields).to_str() == ours.to_str()
     assert json.loads(ours.to_str()) == json.loads(theirs.to_str())
     for line, after in zip(lines, [*lines[1:], ""]):
         found, wanted = ours.encode(line, after), theirs.encode(line, after)
@@ -356,14 +359,29 @@ def test_implementations_are_those_of_tokenizers(
     assert saved[0] == saved[1]
 
 
+@pytest.mark.parametrize("name", implementations.__all__)
+def test_implementations_are_copied(name: str) -> None:
+    ours = getattr(implementations, name)()
+    ours.train_from_iterator(["low lower"], vocab_size=300)
+    read = ours.from_str(ours.to_str())
+    for it in (pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours), copy.copy(ours), read):
+        assert type(it._tokenizer) is type(ours) and it.to_str() == ours.to_str()
+
+
+def test_none_means_no_limit_and_no_suffix() -> None:
+    ours = implementations.CharBPETokenizer()
+    many = " ".join(map(chr, range(0x4E00, 0x5200)))
+    ours.train_from_iterator([many], limit_alphabet=None, suffix=None, initial_alphabet=None)
+    assert ours.get_vocab_size() == 1025 and ours.token_to_id("\u51ff") is not None
+    with pytest.raises(TypeError, match="special_tokens must be"):
+        ours.train_from_iterator(["low"], special_tokens=None)
+
+
 def test_arguments_are_those_of_tokenizers() -> None:
     special = ["<unk>", tokenizers.AddedToken("<s>", lstrip=True)]
     for name in ("BpeTrainer", "WordPieceTrainer", "WordLevelTrainer", "UnigramTrainer"):
         kind, other = getattr(trainers, name), getattr(tokenizers.trainers, name)
-        ours, theirs = (
-            kind(vocab_size=7, special_tokens=special),
-            other(vocab_size=7, special_tokens=special),
-        )
+        ours, theirs = (each(vocab_size=7, special_tokens=special) for each in (kind, other))
         assert trainers.as_trainer(theirs) == ours == pickle.loads(pickle.dumps(ours))
         assert trainers.as_trainer(other()) == kind()
     for model in ("BPE", "WordPiece", "WordLevel", "Unigram"):

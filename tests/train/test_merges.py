@@ -24,11 +24,7 @@ def learned(
     table = PieceCounts(r"\S+")
     table.add(list(counts), list(counts.values()))
     new, merges, _ = train_bpe(
-        base,
-        [(table, 1)],
-        tokens=size,
-        min_frequency=min_frequency,
-        max_token_bytes=max_length,
+        base, [(table, 1)], tokens=size, min_frequency=min_frequency, max_token_bytes=max_length
     )
     tokens = [*base, *new]
     return [(tokens[left], tokens[right]) for left, right, _, _, _ in merges]
