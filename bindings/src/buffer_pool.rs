@@ -63,7 +63,7 @@ impl<T> BufferPool<T> {
         {
             return spare.swap_remove(place);
         }
-        // With few distinct sizes, the buffer also fits the next text. Untouched memory costs nothing.
+        // Few distinct sizes, so that the buffer fits later texts. Untouched memory costs nothing.
         let bytes = bytes.checked_next_power_of_two().unwrap_or(bytes) - ADDED;
         let mut items = empty(capacity.max(bytes / size_of::<T>()));
         advise_huge_pages(items.spare_capacity_mut());

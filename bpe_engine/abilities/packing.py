@@ -47,7 +47,7 @@ def pack_inputs(
         start_id, end_id, pad_id: The ids of special tokens, as from
             ``encoding.encode_single_token``.
         truncator: How to truncate rows that are too long. ``"round_robin"`` gives one id to each
-            segment in turn, so that short segments stay whole and long ones share the rest.
+            segment in turn, so that short segments stay whole and long segments share the rest.
             ``"waterfall"`` fills the first segment, then the next.
 
     Returns:

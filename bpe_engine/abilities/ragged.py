@@ -259,7 +259,7 @@ class TokenBatch:
         fits = len(self._values) < 2**31
         if not fits and large is False:
             raise ValueError(f"a ListArray cannot have {len(self._values)} values; pass large=True")
-        # pyarrow trusts the splits, and the caller may have changed them meanwhile.
+        # pyarrow trusts the splits, and the caller may have changed them since.
         _check_splits(self._row_splits, len(self._values))
         splits, kind = self._row_splits, pa.large_list(pa.uint32())
         if not large and fits:

@@ -196,7 +196,7 @@ def _is_object(value: Any) -> bool:
 
 def _as_served(message: dict[str, Any]) -> dict[str, Any]:
     """Changes a message as servers do before rendering: missing content becomes "", a single text
-    part a string, and the arguments of calls objects."""
+    part becomes a string, and call arguments become objects."""
     content = message.get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text", content)

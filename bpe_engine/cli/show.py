@@ -31,7 +31,7 @@ def show(
     """Show the tokens of a text, each in a color, with the ids under them.
 
     Spaces are shown as ·, other invisible characters as escapes such as \\n. A character that
-    several tokens share is in the first, and ‥ stands for it in the others. Special tokens are
+    several tokens share is in the first token; the other tokens show ‥. Special tokens are
     inverse, their ids marked with *.
 
     \b

@@ -1,4 +1,4 @@
-"""Corpora: turns text into token files, each text exactly once, on one machine or many.
+"""Turns text corpora into token files, each text exactly once, on one machine or many.
 
 `make_plan` plans, `run_plan` writes, `verify_corpus` checks, `merge_parts` joins the parts,
 `corpus_report` sums up, `pack_rows` and `PackedRows` make rows for training. For engines,

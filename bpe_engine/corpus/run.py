@@ -93,7 +93,7 @@ def _manifests(
         return
     import multiprocessing
 
-    # This process works while the others start.
+    # This process works while the other processes start.
     others = processes - 1
     pool = ProcessPoolExecutor(
         others, multiprocessing.get_context("spawn"), _start, (plan, tokenizer, num_threads)

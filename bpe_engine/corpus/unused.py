@@ -14,7 +14,7 @@ from .plan import NOT_VARIABLES, Options
 __all__ = ["unused_fields"]
 
 
-#: Keys by which formats of training data exclude assistant messages from training.
+#: Keys by which data formats exclude assistant messages from training.
 _WEIGHTS = ("weight", "loss", "loss_weight", "train", "trainable")
 
 

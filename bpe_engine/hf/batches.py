@@ -158,7 +158,7 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 encoder = RowEncoder.of_settings(
                     tokenizer, add_special_tokens, bool(split_special_tokens)
                 )
-                # Restore the settings, which methods of transformers may have changed without the
+                # Restore the settings, which transformers' methods may have changed without the
                 # lock.
                 arrange()
                 if encoder.is_current(tokenizer):

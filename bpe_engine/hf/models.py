@@ -286,7 +286,7 @@ class BPE(Model):
 
 
 class WordPiece(Model):
-    """WordPiece, as in BERT: repeatedly takes the longest token at the start of the rest of a word.
+    """WordPiece, as in BERT: repeatedly takes the longest token that begins the rest of the word.
 
     Args:
         vocab: The tokens and their ids, or the path of a ``vocab.txt``.
@@ -403,7 +403,7 @@ class WordLevel(Model):
 
 
 class Unigram(Model):
-    """Unigram, the model of SentencePiece: picks the segmentation with the highest sum of scores.
+    """Unigram, as in SentencePiece: picks the segmentation with the highest sum of scores.
 
     Args:
         vocab: The tokens and their scores, by id.
@@ -506,7 +506,7 @@ def model_json(value: Any) -> str:
 
 def restore_scores(tokenizer: Pipeline, contents: str) -> None:
     """Sets the exact scores of a Unigram model. Reading a file rounds some scores, as `tokenizers`
-    does; classes of transformers keep exact scores."""
+    does; transformers' classes keep exact scores."""
     if json.loads(tokenizer._model_fields())["type"] != "Unigram":
         return
     scores: list[Any] = [score for _, score in json.loads(contents)["model"]["vocab"]]

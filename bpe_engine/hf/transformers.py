@@ -233,7 +233,7 @@ class _File:
 
 
 class _Reader:
-    """`tokenizers.Tokenizer` for transformers, with files read lazily."""
+    """Replaces `tokenizers.Tokenizer` in transformers, and reads files lazily."""
 
     def __init__(self, original: Any):
         self._original = original

@@ -90,7 +90,7 @@ class _Writer(Writer):
         if self.waiting:
             self._write()
         self.file.close()
-        del self.file  # Closes the stream below it, too.
+        del self.file  # Also closes the stream below it.
         return [self.path]
 
 
