@@ -23,10 +23,10 @@ type Failure = Box<dyn std::error::Error>;
 /// Size in bytes of a document and of a prompt, for rows that encode many documents.
 const DOCUMENT: usize = 4096;
 const PROMPT: usize = 11;
-/// Number of times to encode a text for one figure of the row `again`.
+/// Number of times that the row `again` encodes a text for one measurement.
 const PASSES: u32 = 3;
 
-/// Even and odd lines of a file.
+/// The even and the odd lines of a file.
 struct Halves {
     even: String,
     odd: String,
@@ -92,7 +92,7 @@ fn encode(encoding: &Direct, documents: &[&str], threads: usize) {
 fn time(encoding: &Direct, row: &str, Halves { even, odd }: &Halves) -> Result<Duration, Failure> {
     encoding.workspaces().clear();
     Ok(match row {
-        // A new encoding.
+        // A new encoding, which has seen no text.
         "fresh" => timed(|| encode(encoding, &[odd], 1)),
         // An encoding that has seen other text of the same kind.
         "first" => {

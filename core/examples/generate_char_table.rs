@@ -49,7 +49,7 @@ fn classes() -> Vec<(u8, bool)> {
     classes
 }
 
-/// Returns the file in the layout that `src/split/char_table.rs` describes.
+/// Returns the contents of the file, in the layout that `src/split/char_table.rs` describes.
 fn table() -> Vec<u8> {
     let classes = classes();
     let mut rows: Vec<&[(u8, bool)]> = Vec::new();

@@ -1,5 +1,5 @@
 //! Writes `core/src/components/scripts.bin`: the scripts of Unicode 9.0, as used by
-//! `UnicodeScripts` of `tokenizers`.
+//! `UnicodeScripts` in `tokenizers`.
 //!
 //! ```text
 //! cargo run -p bpe-core --example unicode_scripts > core/src/components/scripts.bin

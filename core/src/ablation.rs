@@ -18,7 +18,7 @@ pub enum Mechanism {
     MissBatches,
     /// Without: memory is not prefetched.
     Prefetch,
-    /// Without: memory is on pages of the default size.
+    /// Without: memory uses pages of the default size.
     HugePages,
     /// Without: there is one workspace, so only one of two concurrent calls has a cache.
     Pool,
@@ -32,7 +32,7 @@ pub enum Mechanism {
     Boundaries,
     /// Without: merging starts with single bytes.
     FirstParts,
-    /// Without: short pieces are merged with a heap, like long ones.
+    /// Without: short pieces are merged with a heap, like long pieces.
     Scan,
     /// Without: portable code replaces vector instructions.
     Vectors,

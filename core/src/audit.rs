@@ -35,9 +35,9 @@ pub enum Merging {
     Reached,
     /// No two tokens of the vocabulary concatenate to the token.
     NoParts,
-    /// Two tokens concatenate to the token, but each such pair has an unreachable token.
+    /// Two tokens concatenate to the token, but each such pair contains an unreachable token.
     PartsUnreached,
-    /// Merges with lower ranks combine the bytes in another way.
+    /// Merges with lower ranks combine the bytes differently.
     Blocked,
     /// Merging leaves a byte that is not a token.
     MissingByte,
@@ -63,7 +63,7 @@ pub enum RoundTrip {
     Ok,
     /// The token itself, which is special.
     OkSpecial,
-    /// Another token.
+    /// A different token.
     UnreachableSingleToken,
     /// Several tokens.
     UnreachableMultiToken,
@@ -128,7 +128,7 @@ pub fn audit(
         *audits = Some(ranks.map(|rank| audit_token(encoding, rank as u32)).collect());
     };
     let mut all = Vec::new();
-    // An error of `None` means that `progress` ended the work.
+    // An error of `None` means that `progress` stopped the work.
     let take = |audits: &Option<Result<Vec<TokenAudit>>>| {
         if let Some(audits) = audits {
             let audits = audits.as_ref().map_err(|error| Some(error.clone()))?;
@@ -176,7 +176,7 @@ fn audit_token(encoding: &Direct, rank: u32) -> Result<TokenAudit> {
         Ok(text) => {
             let whole = whole(encoding, text, id)?;
             let mut encoded = Vec::new();
-            // If a byte is missing there are no ids, and the text cannot encode back to the token.
+            // If a byte is missing, there are no ids, and the text cannot encode back to the token.
             let request = Request::allowing(Selection::All);
             if encoding.encode(text, &request, &mut encoded).is_err() {
                 encoded.clear();

@@ -171,7 +171,7 @@ fn append_utf16(units: &[u16], text: &mut String) -> Result<()> {
     unsafe { append(text, 3 * units.len(), |room| convert_utf16_to_utf8(units, room)) }
 }
 
-/// Returns true if a unit is a surrogate.
+/// Returns true if any unit is a surrogate.
 fn has_surrogates<U: Unit>(units: &[U]) -> bool {
     // No early exit inside a block, so that the loop is vectorized.
     let is_surrogate = |&unit: &U| unit.into() & !0x7ff == 0xd800;

@@ -13,7 +13,7 @@ pub type Digest = [u8; 32];
 pub struct Canonical(Vec<u8>);
 
 impl Canonical {
-    /// Starts with the name and version of the form, and reserves `size` bytes.
+    /// Creates a form that begins with its name and version, and reserves `size` bytes.
     pub fn new(name: &str, size: usize) -> Canonical {
         let mut form = Self::default();
         form.0.reserve(size.saturating_add(name.len() + 8));

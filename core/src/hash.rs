@@ -1,4 +1,4 @@
-//! Hashing of short keys.
+//! Hashes short keys and byte strings.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

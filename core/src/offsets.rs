@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Where a token ends in the text.
+/// End of a token in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenEnd {
     /// Number of tokens up to this end.
@@ -77,7 +77,7 @@ impl<'a> CharacterSpans<'a> {
         Self { text, cursors: [(0, 0); 2], doubled }
     }
 
-    /// Returns the characters of a span. Panics if an end is inside a character.
+    /// Returns the character range of a byte span. Panics if an end is inside a character.
     pub fn next(&mut self, Range { start, end }: Range<usize>) -> (usize, usize) {
         let mut positions = [start, end];
         for (position, (byte, character)) in positions.iter_mut().zip(&mut self.cursors) {

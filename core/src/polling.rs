@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub type Check<'a> = &'a dyn Fn() -> bool;
 
 /// Work between two checks, in bytes of text or the equivalent. Ordinary text of this size takes
-/// some 20 milliseconds, the slowest text some 300.
+/// about 20 milliseconds, the slowest text about 300.
 pub const INTERVAL: u64 = 1 << 22;
 
 thread_local! {

@@ -12,7 +12,7 @@ use crate::polling::poll;
 use crate::split::{BATCH, Batch, Piece, Words};
 
 /// Number of concurrent calls that find a workspace with a cache. Further calls run without a
-/// cache, and only take longer.
+/// cache, and are only slower.
 pub const WORKSPACES: usize = 16;
 
 /// Buffers and cache of one call.
@@ -47,8 +47,8 @@ impl Workspace {
     }
 }
 
-/// A workspace, created when first needed. Slots are two cache lines apart, since processors fetch
-/// lines in pairs: threads that lock neighboring slots do not share a line.
+/// A slot for a workspace, which is created when first needed. Slots are two cache lines apart,
+/// since processors fetch lines in pairs: threads that lock neighboring slots do not share a line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Slot(Mutex<Option<Box<Workspace>>>);

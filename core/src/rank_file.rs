@@ -16,7 +16,7 @@ use crate::vocabulary::{MAX_ID, RankList};
 /// after the last byte are refused. Repeated tokens and ranks are left to
 /// [`crate::Vocabulary::from_ranks`].
 pub fn parse(contents: &[u8]) -> Result<RankList> {
-    // Most lines are longer.
+    // Most lines have more than 16 bytes.
     let mut list = RankList::with_capacity(contents.len() / 16, contents.len() / 2);
     for (number, line) in lines(contents) {
         poll(line.len())?;

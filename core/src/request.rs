@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::special_tokens::{Names, Selection, SpecialTokens};
 
-/// How names of special tokens in a text are treated. Names that are neither allowed nor disallowed
-/// are ordinary text.
+/// Treatment of special token names in a text. Names that are neither allowed nor disallowed are
+/// ordinary text.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Special tokens that text may become.

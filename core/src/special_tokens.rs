@@ -67,7 +67,8 @@ pub struct Automaton {
 }
 
 impl Automaton {
-    /// Builds an automaton for `names`. With `anchored`, it can also search at a single position.
+    /// Builds an automaton for `names`. With `anchored`, the automaton can also search at a single
+    /// position.
     pub fn new(names: &[impl AsRef<[u8]>], anchored: bool) -> Result<Self> {
         // Building a DFA takes quadratic time for a name such as "aaaa...".
         let is_long = names.iter().any(|name| name.as_ref().len() > 1024);
@@ -81,7 +82,7 @@ impl Automaton {
         Ok(Self { automaton, first: ballast.iter().len() })
     }
 
-    /// Returns the first match in UTF-8: the index of its name, and the span.
+    /// Returns the first match in UTF-8 text: the index of the name, and its span.
     pub fn find<'a>(&self, text: impl Into<Input<'a>>) -> Option<(usize, Range<usize>)> {
         let found = self.automaton.find(text.into())?;
         Some((found.pattern().as_usize() - self.first, found.range()))

@@ -33,7 +33,7 @@ pub struct StreamTables {
     pub skips_unknown: bool,
 }
 
-/// Options of a stream.
+/// Stream options.
 #[derive(Debug)]
 pub struct Options {
     /// Strings that end the stream.
@@ -331,8 +331,9 @@ impl TokenTable {
 /// Returns the range of bytes whose text does not depend on the bytes that follow: all but the
 /// start of a character at the end.
 ///
-/// With `is_from_prompt`, the bytes begin inside a character that a prompt began; if it is broken, the
-/// range begins after it. With `keeps_surrogates`, a surrogate counts as a character.
+/// With `is_from_prompt`, the bytes begin inside a character that a prompt began; if that character
+/// is broken, the range begins after it. With `keeps_surrogates`, a surrogate counts as a
+/// character.
 pub fn whole_characters(
     bytes: &[u8],
     is_from_prompt: bool,

@@ -1,4 +1,4 @@
-//! Divides work among threads and takes the results in order.
+//! Divides work among threads and delivers the results in order.
 //!
 //! Threads live as long as the call, so none survives into a fork or waits for another call.
 
@@ -17,7 +17,7 @@ const MEMORY: usize = 4 << 20;
 /// Maximum wait of the calling thread before it calls `aside` again.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Returns the number of threads that this process may run at once.
+/// Returns the number of threads that this process can run in parallel.
 pub fn cores() -> usize {
     /// 0 before the first call.
     static CORES: AtomicUsize = AtomicUsize::new(0);
@@ -75,7 +75,7 @@ pub fn in_order<R: Default + Send, E>(
             };
             let _ = std::thread::Builder::new().spawn_scoped(scope, helper);
         }
-        // When this thread returns or unwinds, the others stop after their current shares.
+        // When this thread returns or unwinds, the other threads stop after their current shares.
         let _stop = StopOnDrop(&queue);
         for share in 0..shares {
             let mut result = None;

@@ -7,7 +7,7 @@ use self::trie::{Sorted, TokenTrie};
 use crate::error::{Error, Result};
 use crate::once::OnceBox;
 
-/// The largest number of ids in a table, so that one huge id does not take gigabytes.
+/// The maximum number of ids in a table, so that one huge id does not take gigabytes.
 pub const MOST_IDS: usize = 1 << 24;
 
 /// The kind of an id.
@@ -26,7 +26,7 @@ pub enum TokenKind {
 #[derive(Debug)]
 pub struct TokenTable {
     bytes: Vec<u8>,
-    /// The end of the bytes of each id, after a 0 for the start of the first.
+    /// The end of the bytes of each id, after a 0 for the start of the first id.
     ends: Vec<u32>,
     kinds: Vec<u8>,
     /// A bit for each id whose bytes are whole characters.

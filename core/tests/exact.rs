@@ -343,7 +343,7 @@ fn tokens_of_many_bytes() {
     check_pieces(&encoding, &Case { tokens, pieces }).expect("the ids of the rule");
 }
 
-/// Refuses an image that is cut off anywhere.
+/// Refuses an image that is cut off at any position.
 #[test]
 fn images_that_are_cut_off_are_refused() {
     let order = [b"a".to_vec(), b"b".to_vec(), b"ab".to_vec(), b"abababababababab".to_vec()];

@@ -21,7 +21,7 @@ use crate::request::Request;
 /// The minimum number of bytes between two checkpoints.
 const SPACING: usize = 1024;
 
-/// A text and its ids.
+/// A text with its ids and checkpoints.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     text: String,
@@ -34,7 +34,7 @@ pub struct Conversation {
     is_searched: bool,
     /// The end of the prompt, if the text came from segments.
     end: End,
-    /// The first half of a surrogate pair at the end of the text, where the text has U+FFFD. For
+    /// The first half of a surrogate pair that ends the text, stored in the text as U+FFFD; for
     /// callers whose strings may contain surrogates.
     pub half: Option<u32>,
 }
@@ -46,7 +46,7 @@ struct Checkpoint {
     at: usize,
     /// The checkpoint is valid as long as the text before this byte offset stays the same.
     decided: usize,
-    /// Numbers of ids and of fixed positions before the checkpoint.
+    /// Number of ids, and number of fixed positions, before the checkpoint.
     ids: usize,
     fixed: usize,
 }
@@ -103,9 +103,10 @@ impl Conversation {
         self.end.prompt.copy_from(0)
     }
 
-    /// Replaces the text with `text`, with the special tokens of `request`.
+    /// Replaces the text with `text`, in which `request` allows special tokens.
     ///
-    /// Returns how many ids are unchanged. On error, the conversation is unchanged.
+    /// Returns the number of leading ids that are unchanged. On error, the conversation is
+    /// unchanged.
     pub fn update_text(
         &mut self,
         pipeline: &Pipeline,
@@ -204,8 +205,8 @@ impl Conversation {
         Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
     }
 
-    /// Replaces the text with a prompt's, without calling [`Prompt::finish`]. Normalizes the runs
-    /// of text between the fixed positions.
+    /// Replaces the text with a prompt's, before the call of [`Prompt::finish`]. Normalizes the
+    /// runs of text between the fixed positions.
     pub fn update_prompt(&mut self, pipeline: &Pipeline, prompt: Prompt) -> Result<usize> {
         self.replace_prompt(pipeline, prompt, 0, 0)
     }

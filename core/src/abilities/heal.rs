@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::token_table::rests::{Draft, Rests};
 use crate::token_table::{TokenKind, TokenTable};
 
-/// The character that stands for a space in SentencePiece's vocabularies.
+/// The character that represents a space in SentencePiece vocabularies.
 const MARK: char = '\u{2581}';
 
 /// Maximum number of bytes of a prompt that an error shows.
@@ -41,9 +41,9 @@ impl Healed {
         table.trie()?.fill_mask_of(&self.rests, mask)
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     ///
-    /// Fails with [`Error::Invalid`], without a change, if the token may not come next.
+    /// Fails with [`Error::Invalid`], changing nothing, if the token cannot come next.
     pub fn advance(&mut self, table: &TokenTable, id: u32) -> Result<()> {
         if self.rests.is_done() || table.is_spelling(id) && self.rests.advance(table.get(id)) {
             return Ok(());
@@ -88,7 +88,7 @@ pub fn heal_prompt(pipeline: &Pipeline, prompt: Prompt) -> Result<Healed> {
     healed(pipeline, all, &stable, &[])
 }
 
-/// Heals a prompt with these ids, of which the ids in `stable` cannot change.
+/// Heals a prompt, given its ids; later text cannot change the ids in `stable`.
 fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> Result<Healed> {
     let table = pipeline.token_table()?;
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
@@ -143,8 +143,8 @@ fn rests(pipeline: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) ->
     Ok(draft.finish())
 }
 
-/// Adds the NFC forms of a character that begins with `part` and of marks after it, except those
-/// that begin with `part` as well.
+/// Adds the NFC forms of a character that begins with `part` and of marks after it, except forms
+/// that also begin with `part`.
 fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
     let tables = tables();
     let before = |old: char| old.encode_utf8(&mut [0; 4]).as_bytes() < part;
@@ -332,7 +332,7 @@ fn tables() -> &'static Tables {
 impl Tables {
     fn new() -> Tables {
         let mut tables = Self::default();
-        // Ideographs and the private use area neither combine nor are composed.
+        // Ideographs and private-use characters neither combine nor are composed.
         let characters =
             ('\u{a0}'..'\u{3400}').chain('\u{a000}'..'\u{e000}').chain('\u{f900}'..'\u{20000}');
         for character in characters.chain('\u{2f800}'..'\u{2fa20}') {

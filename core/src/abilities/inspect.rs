@@ -31,7 +31,7 @@ impl Pipeline {
     }
 }
 
-/// Returns the text of a run of ids; `None` if it is not UTF-8.
+/// Returns the text of a run of ids; `None` if the bytes are not UTF-8.
 fn text_of(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<Option<String>> {
     let Ok(mut text) = String::from_utf8(pipeline.bytes_after_others(ids)?.0) else {
         return Ok(None);

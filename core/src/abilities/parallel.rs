@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::threads::{cores, in_order};
 
-/// Bytes of text that justify another thread; starting a thread takes some 20 microseconds.
+/// Bytes of text that justify another thread; starting a thread takes about 20 microseconds.
 const WORTH_A_THREAD: usize = 64 * 1024;
 
 /// The average number of shares per thread, enough to keep all threads busy until the end.
@@ -19,7 +19,7 @@ const SHARES_PER_THREAD: usize = 6;
 impl Pipeline {
     /// Appends the ids of a text like [`Pipeline::encode_text`], on up to `threads` threads.
     ///
-    /// The text is cut where that changes no id: at special tokens, and at safe cuts. Short texts,
+    /// The text is cut where a cut changes no id: at special tokens, and at safe cuts. Short texts,
     /// and texts without such a position, are encoded on this thread alone.
     pub fn encode_on_threads(
         &self,

@@ -46,11 +46,11 @@ pub struct Plan<'a> {
     blocks: Vec<Block>,
 }
 
-/// A part of a plan.
+/// A block of a plan.
 #[derive(Debug)]
 struct Block {
     text: Range<usize>,
-    /// The special tokens and given ids inside the part.
+    /// The special tokens and given ids inside the block.
     fixed: Range<usize>,
     /// False for a block that the cache does not keep.
     is_kept: bool,
@@ -123,7 +123,7 @@ struct Node {
 }
 
 impl<'a> Plan<'a> {
-    /// Plans a text with the special tokens of `request`, as a
+    /// Plans a text, in which `request` allows special tokens, as a
     /// [`Conversation`](crate::abilities::conversation::Conversation) reads it.
     pub fn of_text(
         pipeline: &Pipeline,
@@ -343,7 +343,7 @@ impl PrefixCache {
             {
                 last
             }
-            // The parent block was dropped meanwhile.
+            // The parent block was dropped in the meantime.
             Some(_) => return,
         };
         for (block, &end) in plan.blocks[encoded.known.blocks..].iter().zip(&encoded.ends) {

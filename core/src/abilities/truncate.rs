@@ -227,7 +227,7 @@ impl<'a> Cutter<'a> {
                 return Ok(None);
             }
             let part = start..self.text.len();
-            // A large part is encoded twice, so that its ids take no memory.
+            // Encodes a large part twice, rather than storing its ids.
             let small = match part.len() {
                 ..=WINDOW => Some(self.tokens(part.clone(), 0..usize::MAX)?),
                 _ => None,
@@ -371,7 +371,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Number of bytes to read first for this many tokens: few, since a token may be one byte.
+/// Number of bytes to read first for `tokens` tokens: few, since a token may be a single byte.
 fn first_size(tokens: usize) -> usize {
     tokens.saturating_mul(2).saturating_add(64)
 }

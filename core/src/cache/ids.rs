@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::ablation::Mechanism;
 
-/// The ids of a piece, two in each word; the highest byte of the first id holds their number and
-/// [`RELOCATED`]. Longer lists are packed, with zero as their number.
+/// The ids of a piece, two in each word; the highest byte of the first id holds the number of ids
+/// and [`RELOCATED`]. Longer lists are packed, with zero as the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(super) struct Ids<const W: usize>([u64; W]);
@@ -25,7 +25,7 @@ pub(super) fn is_cacheable(ids: &[u32]) -> bool {
 }
 
 impl<const W: usize> Ids<W> {
-    /// Marks an entry with too many ids for this table: the next table has them.
+    /// Marks an entry with too many ids for this table: the ids are in the next table.
     pub(super) const ELSEWHERE: Self = Self([0; W]);
     /// The number of ids that fit unpacked.
     pub(super) const CAPACITY: usize = 2 * W;

@@ -1,11 +1,11 @@
 //! Caches the ids of pieces.
 //!
-//! Three tables: for pieces with a `Key` (up to 15 bytes, and runs), for other pieces of up to 31
-//! bytes, and for pieces of up to 127 bytes. A piece with too many ids for one table goes into the
-//! next. All tables are set-associative with two entries per set. A new entry evicts the older one,
-//! which moves to another set if that has room and is lost otherwise, so the tables never grow. A
-//! hash with a random seed selects the set, so that no text can be built whose pieces evict each
-//! other.
+//! There are three tables: for pieces with a `Key` (up to 15 bytes, and runs), for other pieces of
+//! up to 31 bytes, and for pieces of up to 127 bytes. A piece with too many ids for one table goes
+//! into the next. All tables are set-associative with two entries per set. A new entry evicts the
+//! older entry, which moves to another set if that has room and is lost otherwise, so the tables
+//! never grow. A hash with a random seed selects the set, so that no text can be built whose pieces
+//! evict each other.
 
 mod ids;
 mod keys;
@@ -75,12 +75,12 @@ impl Cache {
         }
     }
 
-    /// Prefetches the set of the piece with this key, and returns it.
+    /// Prefetches the set of the piece with this key, and returns the set.
     pub(crate) fn prefetch_medium(&self, key: MediumKey) -> SetIndex {
         self.medium.view().prefetch(key.words(), self.seeds)
     }
 
-    /// Prefetches the set of a piece of more than [`MEDIUM`] bytes, and returns it.
+    /// Prefetches the set of a piece of more than [`MEDIUM`] bytes, and returns the set.
     pub(crate) fn prefetch_long(&self, key: LongKey) -> SetIndex {
         self.long.view().prefetch(key.words(), self.seeds)
     }
@@ -113,9 +113,9 @@ impl Cache {
 
 /// The key of a piece in one of the tables.
 pub(crate) trait CacheKey: Copy {
-    /// [`Cache::append`].
+    /// See [`Cache::append`].
     fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool;
-    /// [`Cache::insert`], for ids that are cacheable.
+    /// See [`Cache::insert`]; the ids are cacheable.
     fn insert(self, cache: &mut Cache, ids: &[u32]);
 }
 

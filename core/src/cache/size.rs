@@ -14,7 +14,7 @@ impl CacheSize {
     /// 1 GiB.
     pub const MAX: Self = Self(1 << 30);
 
-    /// Returns the largest size of at most `bytes` bytes; an error if `bytes` is less than
+    /// Returns the largest size of at most `bytes` bytes; fails if `bytes` is less than
     /// [`CacheSize::MIN`] or more than [`CacheSize::MAX`].
     pub fn new(bytes: usize) -> Result<Self> {
         if !(Self::MIN.0..=Self::MAX.0).contains(&bytes) {

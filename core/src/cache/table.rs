@@ -23,7 +23,7 @@ impl<const W: usize> Entry<W> {
     }
 }
 
-/// Two entries, the newer one first. The second may be a relocated entry, evicted from its home:
+/// Two entries, the newer entry first. The second may be a relocated entry, evicted from its home:
 /// the set to which its key hashes.
 type Set<const W: usize> = [Entry<W>; 2];
 
@@ -169,7 +169,7 @@ impl SetIndex {
 /// A view of a table for looking up many pieces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a, const W: usize> {
-    /// The sets: at least two, and a power of two.
+    /// The sets; their number is a power of two, at least two.
     sets: &'a [Set<W>],
     /// Mask that gives the byte offset of a set.
     mask: usize,

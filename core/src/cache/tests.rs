@@ -62,8 +62,8 @@ fn of_one_set<const W: usize>(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32
     unreachable!("there are numbers enough for every set")
 }
 
-/// A set has two entries. In caches of every size, evicted pieces are found repeatedly at their
-/// relocated positions, with the right ids, and so are the pieces that evicted them.
+/// In caches of every size, evicted pieces are found repeatedly at their relocated positions, with
+/// the right ids, and so are the pieces that evicted them. (A set has two entries.)
 #[test]
 fn evicted_pieces_come_back() {
     for size in [CacheSize::MIN, CacheSize::DEFAULT, CacheSize::new(1 << 25).expect("a size")] {
@@ -117,7 +117,7 @@ fn relocated_entries_evict_nothing_at_home() {
     assert!(!cache.append(short(own[0]), &mut vec![]));
 }
 
-/// Caches half as many pieces as entries. Without relocation, 90 % would stay in sets of two.
+/// A cache that is half full keeps at least 94 % of its pieces; without relocation, 90 %.
 #[test]
 fn a_cache_keeps_most_of_what_it_has_room_for() {
     const SEEDS: u64 = 20;

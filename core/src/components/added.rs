@@ -20,9 +20,9 @@ pub struct AddedToken {
     pub content: String,
     /// Whether the text matches only without an adjacent word character.
     pub single_word: bool,
-    /// Whether whitespace before the token belongs to it.
+    /// Whether the token includes the whitespace before its text.
     pub lstrip: bool,
-    /// Whether whitespace after the token belongs to it.
+    /// Whether the token includes the whitespace after its text.
     pub rstrip: bool,
     /// Whether the normalized form is searched for in normalized text.
     pub normalized: bool,
@@ -49,7 +49,7 @@ pub(crate) struct AddedTokens {
     normalized: Searcher,
     /// Pairs of characters in the names of `normalized`; `None` if tokens depend on adjacent text.
     inside: Option<Arc<Inside>>,
-    /// Whether special tokens in texts are ordinary text.
+    /// Whether special tokens in texts are encoded as ordinary text.
     pub(crate) encode_special: bool,
 }
 
@@ -142,8 +142,8 @@ impl AddedTokens {
         Ok(self.clone())
     }
 
-    /// Adds tokens. Tokens of the model keep their ids, others get the next free ids. Returns the
-    /// number of new or changed tokens.
+    /// Adds tokens. Tokens of the model keep their ids; other tokens get the next free ids. Returns
+    /// the number of new or changed tokens.
     pub(crate) fn add(
         &mut self,
         tokens: Vec<AddedToken>,
@@ -180,7 +180,7 @@ impl AddedTokens {
         Ok(added)
     }
 
-    /// Adds a token with this id, without searching for it.
+    /// Adds a token with this id, but does not search texts for the token.
     pub(crate) fn insert(&mut self, id: u32, token: AddedToken) {
         self.ids.insert(token.content.clone(), id);
         self.tokens.insert(id, token);
@@ -343,7 +343,7 @@ impl AddedTokens {
         })
     }
 
-    /// Whether tokens are searched for in normalized text.
+    /// Whether any tokens are searched for in normalized text.
     pub(crate) fn has_normalized(&self) -> bool {
         self.normalized.0.is_some()
     }

@@ -1,6 +1,6 @@
 //! `Precompiled`: the normalizer of a SentencePiece model, as `tokenizers` runs it.
 //!
-//! The rules are a trie, a double array over bytes, whose leaves are offsets in a list of
+//! The rules form a trie, a double array over bytes, whose leaves are offsets in a list of
 //! replacements that end with U+0000. A grapheme cluster of fewer than six bytes is replaced as a
 //! whole if any prefix of it has a rule, by the shortest such prefix; otherwise its characters are
 //! replaced. SentencePiece itself applies the longest rule and ignores clusters
@@ -70,7 +70,7 @@ impl Charsmap {
         &self.replacements
     }
 
-    /// Returns the replacement of the shortest prefix of `part` that has one.
+    /// Returns the replacement of the shortest prefix of `part` that has a rule.
     fn rule(&self, part: &str) -> Result<Option<&str>> {
         let mut found = None;
         self.walk(part.as_bytes(), |_, start| {

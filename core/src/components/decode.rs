@@ -32,7 +32,7 @@ pub(crate) enum Decoder {
     },
     Fuse,
     ByteFallback,
-    /// Replacement of spaces, and whether the first token loses it.
+    /// Character that replaces spaces, and whether the first token loses it.
     Metaspace(char, bool),
     WordPiece(WordPiece),
     /// Suffix of the last token of a word.
@@ -49,7 +49,7 @@ pub(crate) struct WordPiece {
     cleanup: bool,
 }
 
-/// Joins equal neighbors and removes the padding.
+/// Merges repeated tokens and removes the padding.
 #[derive(Debug, Clone)]
 pub(crate) struct Ctc {
     pad_token: String,

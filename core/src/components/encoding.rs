@@ -46,7 +46,7 @@ fn copied_texts<'a>(
     Ok(texts.cloned().collect())
 }
 
-/// Fields of a token, to compute its minimum memory.
+/// Fields of a token, for computing its minimum memory.
 type TokenRow = (u32, String, (usize, usize), Option<u32>);
 
 /// The ids of one or two sequences, with their fields.
@@ -243,7 +243,7 @@ impl Encoding {
         Ok(())
     }
 
-    /// Appends another encoding. Overflow of both becomes overflow in all combinations.
+    /// Appends another encoding. The overflow of both is combined in all ways.
     pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) -> Result<()> {
         let (own, more) = (self.overflowing.len(), other.overflowing.len());
         if own > 0 && more > 0 {
@@ -296,7 +296,7 @@ impl Encoding {
     /// Concatenates encodings.
     pub fn merge(encodings: Vec<Encoding>, growing_offsets: bool) -> Result<Self> {
         let mut encodings = encodings.into_iter();
-        // The first encoding is merged into an empty one, so its overflow stays unchanged.
+        // As if merged into an empty encoding, the first encoding keeps its overflow.
         let Some(mut merged) = encodings.next() else {
             return Ok(Self { token_fields: Some(Box::default()), ..Self::default() });
         };

@@ -21,7 +21,7 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T, mut before: Vec<u8>) -> Res
     Ok(before)
 }
 
-/// Fails if memory is too small for `count` tokens as texts, each a small allocation.
+/// Fails if memory cannot hold `count` tokens as separately allocated texts.
 pub(crate) fn ask_for_tokens(count: usize) -> Result<()> {
     const TOKEN: usize = 512;
     ask_for(count.saturating_mul(TOKEN))

@@ -63,15 +63,15 @@ pub(crate) struct Ends {
 /// Context that a normalizer needs near whitespace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Locality {
-    /// Text is independent only between [settled](crate::components::cut_points::is_settled)
-    /// characters.
+    /// Parts of a text are independent only between
+    /// [settled](crate::components::cut_points::is_settled) characters.
     pub(crate) needs_settled: bool,
     /// May replace characters with whitespace or with characters that are not settled.
     pub(crate) unsettles: bool,
-    /// Text is independent at every ASCII character, which stays unchanged.
+    /// Parts of a text are independent at every ASCII character, which stays unchanged.
     pub(crate) is_everywhere: bool,
-    /// Text is independent between two printable ASCII characters, which stay unchanged except for
-    /// case.
+    /// Parts of a text are independent between two printable ASCII characters, which may only
+    /// change case.
     pub(crate) keeps_printable: bool,
     /// Puts spaces around Han characters.
     pub(crate) isolates_han: bool,
@@ -243,7 +243,7 @@ impl Normalizer {
         })
     }
 
-    /// Whether the normalizer puts text before every text.
+    /// Whether the normalizer prepends text to every text.
     pub(crate) fn prepends(&self) -> bool {
         match self {
             Self::Prepend(_) => true,
@@ -299,7 +299,7 @@ impl Normalizer {
                 (ends.left, ends.right) = (ends.left || *left, ends.right || *right);
                 true
             }
-            // Other characters are not stripped afterwards.
+            // Content other than whitespace must not be stripped afterwards.
             Self::Replace(Regex::Blanks(_), content)
                 if is_space(content)
                     && (content.trim().is_empty() || !(ends.left || ends.right)) =>

@@ -24,8 +24,8 @@ pub(crate) struct AlignedText {
     pub(crate) text: String,
     /// For each byte of `text`, its range of original bytes.
     pub(crate) origins: Vec<(usize, usize)>,
-    /// Whether an origin covers all source bytes of a character. Otherwise origins equal those of
-    /// `tokenizers`, which may cover less.
+    /// Whether an origin covers all source bytes of a character. Otherwise origins equal the
+    /// origins in `tokenizers`, which may cover less.
     pub(crate) is_whole: bool,
     /// Start of the original: if origins are whole, after any text that a normalizer removed;
     /// otherwise 0.
@@ -33,7 +33,7 @@ pub(crate) struct AlignedText {
 }
 
 /// A character of the new text, and the number of old characters it replaces; 0 for a character
-/// inserted after the character before.
+/// inserted after the previous character.
 pub(crate) type Change = (char, usize);
 
 impl AlignedText {
@@ -112,9 +112,9 @@ impl AlignedText {
         Ok(())
     }
 
-    /// [`AlignedText::transform`] for a Unicode form. A whole origin of a character includes the marks
-    /// after it, and for a mark the marks before it, unless all of them stay unchanged: the form
-    /// may reorder marks.
+    /// Like [`AlignedText::transform`], for a Unicode form. A whole origin of a character includes
+    /// the marks after it, and for a mark the marks before it, unless all of them stay unchanged:
+    /// the form may reorder marks.
     pub(crate) fn compose(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
         if !self.is_whole {
             return self.transform(changes, 0);

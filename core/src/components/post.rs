@@ -261,8 +261,8 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
     }
 }
 
-/// Returns the lengths to which truncation cuts one or two sequences of these lengths; more than
-/// the current length for untruncated sequences.
+/// Returns the lengths to which truncation cuts one or two sequences of these lengths; at least the
+/// current length for sequences that stay whole.
 pub(crate) fn kept_lengths(lengths: &[usize], params: &Truncation) -> Result<[usize; 2]> {
     let max_length = params.max_length;
     let total: usize = lengths.iter().sum();

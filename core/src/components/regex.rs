@@ -29,7 +29,7 @@ pub(crate) enum Regex {
 
 /// Returns the core's scanner for a published pattern; `None` if Oniguruma may match differently.
 pub(crate) fn scanner(pattern: &str) -> Option<Scanner> {
-    // In Oniguruma, `{1,3}+` is a repeated repetition, not a possessive one.
+    // In Oniguruma, `{1,3}+` is a repeated repetition, not a possessive repetition.
     let is_count = |part: &str| part.ends_with(|last: char| last.is_ascii_digit() || last == ',');
     let has_count = || pattern.match_indices("}+").any(|(at, _)| is_count(&pattern[..at]));
     Scanner::new(pattern).filter(|_| !has_count())
@@ -152,7 +152,7 @@ mod tests {
         found
     }
 
-    /// Returns texts in which many code points stand next to every kind of character.
+    /// Returns texts with many code points next to every kind of character.
     fn texts() -> impl Iterator<Item = String> {
         let codes = (0..0x3400).chain((0x3400..0x11_0000).step_by(7)).filter_map(char::from_u32);
         let codes: Vec<char> = codes.collect();

@@ -255,9 +255,9 @@ enum Effect {
     DropsSpaces,
     /// Cuts, judging each position only by the two characters around it.
     CutsByCharacter,
-    /// Cuts.
+    /// Cuts by other rules.
     Cuts,
-    /// Has the effects of its parts.
+    /// Combines the effects of its parts.
     Combines,
 }
 
@@ -519,7 +519,7 @@ pub(crate) struct Split {
     spec: Option<spec::PreTokenizer>,
     steps: PreTokenizer,
     plan: Plan,
-    /// Whether all whitespace is dropped, and text across whitespace never changes a piece.
+    /// Whether all whitespace is dropped, and text beyond whitespace never changes a piece.
     drops_spaces: bool,
 }
 
@@ -573,12 +573,12 @@ impl Split {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
     }
 
-    /// Whether all whitespace is dropped, and text across whitespace never changes a piece.
+    /// Whether all whitespace is dropped, and text beyond whitespace never changes a piece.
     pub(crate) fn drops_spaces(&self) -> bool {
         self.drops_spaces
     }
 
-    /// Whether bytes are represented after a step that drops or rewrites characters.
+    /// Whether a step drops or rewrites characters before bytes are represented.
     pub(crate) fn may_change_characters(&self) -> bool {
         let mut parts = Vec::new();
         self.spec.iter().for_each(|spec| flatten(spec, &mut parts));

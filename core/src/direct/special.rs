@@ -24,8 +24,9 @@ impl Direct {
         Ok(spans)
     }
 
-    /// Searches the text before normalization, so that normalization cannot form a name. Names that
-    /// normalization would change inside this text are ordinary text, as in [`Direct::encode`].
+    /// Searches a segment before normalization, so that normalization cannot form a name. Names
+    /// that normalization would change inside this segment are ordinary text, as in
+    /// [`Direct::encode`].
     pub(crate) fn find_in_segment(
         &self,
         text: &str,
@@ -48,7 +49,7 @@ impl Direct {
     }
 
     /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
-    /// same first `known` bytes. Returns how many leading tokens of `earlier` still hold, and all
+    /// same first `known` bytes. Returns how many leading tokens of `earlier` are valid, and all
     /// tokens after them.
     pub(crate) fn find_in_text(
         &self,

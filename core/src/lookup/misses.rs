@@ -52,7 +52,7 @@ struct Miss {
     probe: Probe,
     /// The number of ids of other pieces before the miss.
     position: usize,
-    /// The range of its ids in [`Misses::found`]; empty until resolved.
+    /// The range of the piece's ids in [`Misses::found`]; empty until resolved.
     found: Range<usize>,
 }
 

@@ -25,7 +25,7 @@ pub trait Resolve {
         None
     }
 
-    /// Appends the ids of a piece of `text`, which is not empty.
+    /// Appends the ids of a nonempty piece of `text`.
     fn resolve(&self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()>;
 }
 
@@ -35,7 +35,7 @@ impl Resolve for Vocabulary {
         Some(self)
     }
 
-    /// Appends the id of the token with these bytes, or else the ids from merging them.
+    /// Appends the id of the token with these bytes, otherwise the ids from merging the bytes.
     fn resolve(&self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let piece = &text[piece.start..piece.end];
         if let Some(rank) = self.tokens().find_long(piece) {
@@ -51,7 +51,7 @@ impl Resolve for Vocabulary {
 /// Maximum number of pieces that are looked up in one step, without prefetching.
 const FEW: usize = 4;
 
-/// Turns pieces into ids.
+/// Encodes pieces to ids.
 pub(crate) struct PieceEncoder<'a, R> {
     single: SingleEncoder<'a, R>,
     batch: &'a mut ProbeBatch,
@@ -66,7 +66,7 @@ impl<'a, R: Resolve> PieceEncoder<'a, R> {
         Self { single: SingleEncoder { resolver, cache }, batch }
     }
 
-    /// Appends the ids of `pieces` of `text`, none of them empty.
+    /// Appends the ids of nonempty `pieces` of `text`.
     pub(crate) fn append(
         &mut self,
         text: &[u8],
@@ -94,7 +94,7 @@ impl<'a, R: Resolve> PieceEncoder<'a, R> {
         batch.finish(single, text, ids)
     }
 
-    /// Appends the ids of one piece of `text`, which is not empty, without prefetching.
+    /// Appends the ids of one nonempty piece of `text`, without prefetching.
     pub(crate) fn append_one(
         &mut self,
         text: &[u8],

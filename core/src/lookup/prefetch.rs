@@ -92,7 +92,7 @@ impl ProbeBatch {
     ) {
         let bytes = &text[piece.start..piece.end];
         let is_segmented = boundaries.is_some() && bytes.len() > 3 && {
-            // A character of another kind may come first.
+            // A character of a different kind may come first.
             let second = (1..4).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(4);
             [0, second].iter().any(|&at| three_byte_char(&bytes[at..]).is_some())
         };
@@ -232,8 +232,8 @@ pub(super) fn append_few(
     cache.append_known(pieces, place, ids)
 }
 
-/// Takes pieces up to the first long piece, or Chinese piece if these are segmented, and prefetches
-/// their cache sets. Returns the number of pieces.
+/// Takes pieces up to the first long piece, or Chinese piece if Chinese pieces are segmented, and
+/// prefetches their cache sets. Returns the number of pieces.
 #[inline(never)]
 fn prefetch_short(
     probes: &mut [Probe],
@@ -266,7 +266,7 @@ fn append_from_home(cache: &Cache, text: &[u8], probe: &Probe, ids: &mut Vec<u32
     }
 }
 
-/// Prefetches the set of a piece that is too long for a key, and returns it.
+/// Prefetches the set of a piece that is too long for a key, and returns the set.
 fn prefetch_unkeyed(cache: &Cache, bytes: &[u8]) -> SetIndex {
     if bytes.len() <= MEDIUM {
         cache.prefetch_medium(MediumKey::new(bytes))

@@ -1,4 +1,4 @@
-//! A prepared cache look-up of one piece; many can wait for memory at the same time.
+//! A prepared cache look-up of one piece; many look-ups can wait for memory at the same time.
 
 use crate::cache::SetIndex;
 use crate::split::Piece;

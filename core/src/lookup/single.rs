@@ -17,7 +17,7 @@ pub(super) struct SingleEncoder<'a, R> {
 }
 
 impl<R: Resolve> SingleEncoder<'_, R> {
-    /// Appends the ids of a piece of `text`, which is not empty.
+    /// Appends the ids of a nonempty piece of `text`.
     #[inline(never)]
     pub(super) fn append(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         if piece.end - piece.start <= SHORT {

@@ -60,7 +60,7 @@ struct LaneBlock {
     merged: Row,
     /// Number of parts of each piece.
     counts: Row,
-    /// Maximum number of parts of a piece.
+    /// Maximum number of parts of any piece.
     height: usize,
     /// One bit for each lane whose piece still merges.
     active: u32,

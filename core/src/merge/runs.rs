@@ -92,7 +92,7 @@ impl Runs {
         let mut merges = 0;
         while let Some(Reverse(candidate)) = self.candidates.pop() {
             let (rank, run) = ((candidate >> 33) as u32, (candidate >> 1) as u32);
-            // A candidate is stale if its run now has other parts or neighbors.
+            // A candidate is stale if its run now has different parts or neighbors.
             let Run { inner, outer, .. } = self.runs[run as usize];
             if candidate & 1 != 0 {
                 if outer == rank {

@@ -208,9 +208,9 @@ impl Bpe {
         }
     }
 
-    /// Canonical form for fingerprints: 1 if whole pieces are looked up before merging; over
-    /// characters, their name and 1 if bytes replace characters that are not tokens; the name of
-    /// the unknown token, and 1 if it is fused, plus 2 if bytes have a fallback, where a byte of
+    /// Returns the canonical form for fingerprints: 1 if whole pieces are looked up before merging;
+    /// over characters, their name and 1 if bytes replace characters that are not tokens; the name
+    /// of the unknown token, and 1 if it is fused, plus 2 if bytes have a fallback, where a byte of
     /// UTF-8 is not a token; the number of tokens, and the id and text of each, by id; the texts of
     /// the pairs of each merge, in order.
     fn canonical_form(&self) -> Result<Canonical> {

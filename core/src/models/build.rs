@@ -109,7 +109,7 @@ pub(crate) fn build_in_bytes(
     Ok(built)
 }
 
-/// Token text to id. If a token occurs twice, the last id counts.
+/// Maps token texts to ids. If a token occurs twice, the last id counts.
 pub(crate) type TokenIds<'a> = HashMap<&'a str, u32, FixedState>;
 
 /// Looks up the ids of the two tokens of each merge.

@@ -263,7 +263,8 @@ pub(crate) struct Characters {
 }
 
 impl Characters {
-    /// `single` has the one-character tokens, [swapped](swap); `id` looks up other tokens by name.
+    /// Creates the table; `single` has the one-character tokens, [swapped](swap), and `id` looks up
+    /// other tokens by name.
     fn new(single: &[(char, u32)], header: &Header, id: impl Fn(&str) -> Option<u32>) -> Self {
         let cutter = Cutter::new(single.iter().map(|&(character, _)| character));
         Self { cutter, bytes: header.fallback(&id), unknown: Unknown::new(header, &id) }
@@ -285,7 +286,7 @@ impl Characters {
         self.made().any(|made| made == id)
     }
 
-    /// Returns the byte tokens of a character, if the vocabulary has them all.
+    /// Returns the byte tokens of a character, if the vocabulary has all of them.
     fn bytes_of(&self, character: char) -> Option<impl Iterator<Item = u32>> {
         let mut utf8 = [0; 4];
         let length = swap(character).encode_utf8(&mut utf8).len();
@@ -294,7 +295,8 @@ impl Characters {
         has_all.then(|| utf8.into_iter().take(length).filter_map(move |byte| id(&byte)))
     }
 
-    /// Returns the tokens for the bytes of characters outside the vocabulary, if each byte has one.
+    /// Returns the tokens for the bytes of characters outside the vocabulary, if each byte has a
+    /// token.
     pub(crate) fn all_bytes(&self) -> Option<Vec<u32>> {
         self.bytes.iter().copied().collect()
     }

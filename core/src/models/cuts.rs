@@ -190,7 +190,7 @@ struct Joined {
     apart: Box<[[u8; 128]; 128]>,
     /// One bit per hash of any other pair.
     others: Vec<u64>,
-    /// 64 minus the bits of a hash.
+    /// 64 minus the number of bits of a hash.
     shift: u32,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Lattice {
     ends: Vec<Vec<usize>>,
 }
 
-/// Index of the first node; the end is the second.
+/// Index of the first node; the end node is the second.
 const BEGINNING: usize = 0;
 const END: usize = 1;
 const NOBODY: usize = usize::MAX;

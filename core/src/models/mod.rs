@@ -418,7 +418,7 @@ fn fields(kind: &str, fields: &impl Serialize, sampling: Option<&Sampling>) -> R
 
 /// Copies the fields of a model, with a different value for one field, given as in the JSON.
 ///
-/// Fails if there is no field of this name, or the value has another type.
+/// Fails if there is no field of this name, or if the value has a different type.
 fn with_field<T: Serialize + DeserializeOwned>(fields: &T, name: &str, value: Value) -> Result<T> {
     let invalid = |reason: String| Error::Invalid(format!("model.{name}: {reason}"));
     let mut json = serde_json::to_value(fields).map_err(|error| invalid(error.to_string()))?;

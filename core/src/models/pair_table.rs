@@ -48,7 +48,7 @@ impl Unknown {
 
     /// Takes text of this length that is not a token; errors use `name`. Returns an unknown token
     /// if it is complete. A token in `waiting` stays there until a known token or the end of the
-    /// text follows, because, as in `tokenizers`, it comes after the bytes of the text after it.
+    /// text follows, because, as in `tokenizers`, byte tokens of the text after it come first.
     pub(crate) fn meet(
         &self,
         waiting: &mut Waiting,

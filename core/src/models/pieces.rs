@@ -112,7 +112,7 @@ impl SentencePieces {
     }
 
     /// Returns the id of a piece of text, or [`UNKNOWN`]. Up to version 0.2.1, also finds pieces
-    /// that are not for text.
+    /// that do not represent text.
     pub(crate) fn final_id(&self, piece: &str) -> Result<u32> {
         if let Some(id) = self.mergeable(piece) {
             return Ok(id);

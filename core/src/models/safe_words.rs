@@ -1,8 +1,8 @@
 //! Looks up the words of a text for [`Viterbi`], whose sums round differently after different text.
 //!
-//! A path is best after any text if its margin over every other path exceeds all roundings of both:
-//! a rounding is at most half of the last bit of the largest sum. Such words are cached with their
-//! ids; other words are cached as a mark, and searched with the sum of the text before them.
+//! A path is best after any text if its margin over every other path exceeds all rounding errors of
+//! both: an error is at most half of the last bit of the largest sum. Such words are cached with
+//! their ids; other words are cached as a mark, and searched with the sum of the text before them.
 
 use std::cell::RefCell;
 

@@ -247,7 +247,7 @@ fn unknown_length(pieces: &SentencePieces, text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at)
 }
 
-/// Returns the first character of a piece that is not a normal piece.
+/// Returns the first character of a piece that is not itself a normal piece.
 fn first_missing(pieces: &SentencePieces, text: &str) -> Option<char> {
     text.chars().find(|character| !is_normal(pieces, character.encode_utf8(&mut [0; 4])))
 }

@@ -23,7 +23,7 @@ impl Texts {
         self.ends.push(self.text.len());
     }
 
-    /// Returns the text at this index. Panics if there is none.
+    /// Returns the text at this index. Panics if the index is out of range.
     fn get(&self, index: usize) -> &str {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
@@ -52,7 +52,7 @@ impl TokenList {
         self.texts.text.len()
     }
 
-    /// Returns the token at this index. Panics if there is none.
+    /// Returns the token at this index. Panics if the index is out of range.
     pub(crate) fn get(&self, index: usize) -> &str {
         self.texts.get(index)
     }
@@ -253,7 +253,7 @@ impl<'de> Visitor<'de> for MergesVisitor {
 struct MergeReader {
     list: MergeList,
     parts: [String; 2],
-    /// Whether merges are written as one string; `None` before the first.
+    /// Whether merges are written as one string; `None` before the first merge.
     are_lines: Option<bool>,
 }
 

@@ -147,8 +147,8 @@ impl Pipeline {
         (self.control, self.table, self.chunks) = Default::default();
     }
 
-    /// Returns the cutter of runs into chunks, which are looked up before normalization; `None` if
-    /// runs are never cut.
+    /// Returns the cutter for runs, whose chunks are looked up before normalization; `None` if runs
+    /// are never cut.
     pub(crate) fn chunks(&self) -> Option<&Chunks> {
         let new = || Chunks::new(&self.model, &self.split, self.normalizer(), &self.added);
         let chunks = self.chunks.get_or_init(|| Box::new(new())).as_ref();

@@ -30,7 +30,7 @@ use crate::models::{Model, RunPosition};
 pub(crate) struct Chunks {
     splitter: WordSplitter,
     normalizer: Normalizer,
-    /// How whitespace at the ends of a run is treated.
+    /// Treatment of whitespace at the ends of a run.
     ends: Ends,
     /// Whether that treatment affects whitespace inside chunks.
     has_ends: bool,

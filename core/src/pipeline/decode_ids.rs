@@ -234,7 +234,7 @@ impl Pipeline {
             }
             return match std::str::from_utf8(&read) {
                 Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
-                // Invalid bytes become U+FFFD, and none of them is dropped.
+                // Invalid bytes become U+FFFD, and no such byte is dropped.
                 Err(_) => Ok(without_text),
                 Ok(_) => {
                     Err(Error::refused("decoder", "it changes more than the beginning of a text"))

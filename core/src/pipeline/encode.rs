@@ -42,16 +42,17 @@ pub enum Encoded {
 pub enum CutOff {
     /// Nothing, or text whose overflow is not wanted.
     Nothing,
-    /// The sequences before truncation, from which [`Pipeline::post_process`] makes the overflow.
+    /// The sequences before truncation, from which [`Pipeline::post_process`] computes the
+    /// overflow.
     Sequences(Vec<Encoding>),
-    /// A part that was not encoded. [`Pipeline::encode_fully`] makes the overflow.
+    /// A part that was not encoded. [`Pipeline::encode_fully`] computes the overflow.
     Unread,
 }
 
 /// Number of ids that truncation keeps of each sequence in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLengths {
-    /// The number for the only or first sequence, and for the second sequence.
+    /// Number of ids of the only or first sequence, and of the second sequence.
     pub sequences: [usize; 2],
     /// Whether there is a second sequence.
     pub is_pair: bool,
@@ -217,7 +218,7 @@ impl Pipeline {
     }
 
     /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Also
-    /// returns whether each is whole.
+    /// returns whether each sequence is whole.
     pub(crate) fn encode_sequences(
         &self,
         input: Input<'_>,
@@ -256,8 +257,8 @@ impl Pipeline {
         Ok((sequences, is_whole))
     }
 
-    /// Encodes a sequence, or a prefix of it with at least `most` tokens. Also returns whether all
-    /// of it was encoded.
+    /// Encodes a sequence, or a prefix of it with at least `most` tokens. Also returns whether the
+    /// whole sequence was encoded.
     fn encode_sequence(
         &self,
         sequence: Sequence<'_>,

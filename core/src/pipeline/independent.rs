@@ -1,4 +1,4 @@
-//! Finds positions of a text that separate the searches for special tokens before and after.
+//! Finds positions in a text before and after which special tokens are found independently.
 
 use crate::char_boundary::{ceil, floor};
 use crate::error::Result;

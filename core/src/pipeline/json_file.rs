@@ -61,7 +61,8 @@ fn read<C: Component>(value: Option<&Value>, path: &str) -> Result<Option<C>> {
 impl Pipeline {
     /// Reads a tokenizer from the JSON of a file.
     ///
-    /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be exact.
+    /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be reproduced
+    /// exactly.
     pub fn from_json(json: &str) -> Result<Self> {
         let file = serde_json::from_str(json)
             .map_err(|error| Error::Invalid(format!("not a tokenizer file: {error}")));

@@ -176,7 +176,7 @@ impl Prompt {
         self.fixed.iter().zip(self.fixed_segments.iter().copied())
     }
 
-    /// Replaces the positions of [`Prompt::fixed`]. They must be in ascending order.
+    /// Replaces the positions of [`Prompt::fixed`] with others, in ascending order.
     pub fn set_fixed(&mut self, fixed: Vec<(Fixed, usize)>) -> Result<()> {
         self.fixed_segments.clear();
         reserve(&mut self.fixed_segments, fixed.len())?;
@@ -303,7 +303,7 @@ impl Prompt {
     ) -> Result<()> {
         let special = pipeline.special_tokens()?;
         let mut spans = Vec::new();
-        // Each run borrows its own workspace, because a run with spans borrows a second one.
+        // Each run borrows its own workspace, because a run with spans borrows a second workspace.
         self.walk(is_joined, |span, fixed| {
             let first = ids.len();
             if let Some(index) = fixed {

@@ -47,7 +47,7 @@ impl Pipeline {
     }
 
     /// Like [`Pipeline::encode_with_spans`], but a token that spells part of a character gets only
-    /// those bytes, if the text has them.
+    /// the bytes of that part, if the text has them.
     pub fn encode_with_bytes(
         &self,
         text: &str,

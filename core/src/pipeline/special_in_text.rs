@@ -114,7 +114,7 @@ impl Pipeline {
     }
 
     /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
-    /// same first `known` bytes. Returns how many leading tokens of `earlier` still hold, and all
+    /// same first `known` bytes. Returns how many leading tokens of `earlier` are valid, and all
     /// tokens after them.
     pub fn find_in_text(
         &self,
@@ -144,7 +144,7 @@ impl Pipeline {
         }
         let mut open = self.control()?.tokens.all().open_from(text);
         *fixed = self.under(allowed)?.locate_in_text(text, 0)?;
-        // A later token may take the whitespace before it.
+        // A later token may include the whitespace before its text.
         let kept = if self.added().take_space() { text[..open].trim_end().len() } else { open };
         let settled = fixed.iter().take_while(|fixed| {
             let FixedIds::Special(id) = fixed.ids else { return true };

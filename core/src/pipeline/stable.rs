@@ -1,4 +1,4 @@
-//! Prefixes of texts whose tokens are the same for every continuation.
+//! Finds prefixes of texts whose tokens are the same for every continuation.
 
 use std::borrow::Cow;
 

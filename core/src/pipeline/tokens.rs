@@ -71,7 +71,7 @@ pub(crate) fn reserve_details(text: &str) -> Result<()> {
 pub type ModelToken = (u32, String, (usize, usize));
 
 impl Pipeline {
-    /// Encodes a sequence, or one of its words: then all tokens get the word index `word`.
+    /// Encodes a sequence, or one of its words, whose tokens all get the word index `word`.
     pub(crate) fn encode_detailed(
         &self,
         text: &str,

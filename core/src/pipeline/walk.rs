@@ -59,7 +59,7 @@ impl Form for Plain {
     }
 }
 
-/// A run of text in the form of a tracer.
+/// A run of text in the form that a tracer receives.
 type Text<'a, T> = <<T as Tracer>::Form as Form>::Text<'a>;
 
 /// Receives the results of a walk.

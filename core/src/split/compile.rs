@@ -10,7 +10,7 @@ const BACKTRACK_LIMIT: usize = 20_000_000;
 /// Maximum number of instructions in a compiled pattern.
 const PROGRAM_LIMIT: usize = 200_000;
 
-/// Maximum length of a pattern in bytes; published patterns have fewer than 1000.
+/// Maximum length of a pattern in bytes; published patterns have fewer than 1000 bytes.
 const LENGTH_LIMIT: usize = 100_000;
 
 pub(super) fn compile(pattern: &str) -> Result<Regex> {

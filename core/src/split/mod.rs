@@ -111,7 +111,7 @@ impl FamilyVisitor for Next<'_> {
 }
 
 impl Splitter {
-    /// Makes a splitter for `pattern`, a regular expression.
+    /// Creates a splitter for `pattern`, a regular expression.
     ///
     /// Fails with [`Error::Pattern`](crate::Error::Pattern) if the pattern does not compile.
     ///
@@ -129,7 +129,7 @@ impl Splitter {
         Self::with_tier(pattern, Tier::from_environment())
     }
 
-    /// Makes a splitter that uses the instructions of `tier`. Pieces are the same on every tier.
+    /// Creates a splitter that uses the instructions of `tier`. Pieces are the same on every tier.
     pub fn with_tier(pattern: &str, tier: Tier) -> Result<Self> {
         let method = match Scanner::new(pattern) {
             Some(Scanner(family)) => Method::Family(family, tier),

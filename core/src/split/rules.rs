@@ -206,7 +206,7 @@ pub const DEEPSEEK: &str = concat!(
     r"(?!(?![\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{L}\p{M}]))+",
 );
 
-/// Exact patterns of the families. Each equivalent spelling is listed: tests decide equivalence,
+/// Exact patterns of the families. Each equivalent spelling is listed: tests check the equivalence,
 /// and patterns are never rewritten.
 pub(super) const SPELLINGS: &[(FamilyName, &str)] = &[
     (

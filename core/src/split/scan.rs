@@ -1,4 +1,4 @@
-//! The scalar scanner: finds the end of one piece. Reference for the block cutter.
+//! Finds the end of one piece with scalar code: the reference for the block cutter.
 //!
 //! Time is linear in the text: each character is examined a bounded number of times before a piece
 //! contains it, because each rule stops at most one character, or one run of capitals, before the

@@ -19,7 +19,7 @@ pub struct WordSplitter {
 }
 
 impl WordSplitter {
-    /// Makes a splitter for the rules.
+    /// Creates a splitter for the rules.
     ///
     /// ```
     /// use bpe_core::split::{BATCH, Piece, WordRules, WordSplitter};

@@ -35,7 +35,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Starts with the first alternative.
+    /// Creates a draft with the first alternative.
     pub(crate) fn new(first: Vec<u8>) -> Self {
         Self { first: first.len(), pool: first, branches: Vec::new() }
     }

@@ -20,7 +20,7 @@ pub struct Options {
     pub min_frequency: u64,
     /// Tokens that get the first ids.
     pub special_tokens: Vec<String>,
-    /// Maximum number of characters in the alphabet; the most frequent are kept.
+    /// Maximum number of characters in the alphabet; the most frequent characters are kept.
     pub limit_alphabet: Option<usize>,
     /// Share of all occurrences of characters that the alphabet covers; all by default.
     pub character_coverage: Option<f64>,
@@ -129,7 +129,7 @@ struct Met {
 /// The characters of words, found by their code points.
 struct Letters {
     list: Vec<Letter>,
-    /// By code point: the number of a letter plus one. Pages of zeros take no memory.
+    /// Number of each letter plus one, by code point. Pages of zeros take no memory.
     numbers: Vec<u32>,
     /// Number of characters in all distinct words.
     cells: usize,

@@ -29,7 +29,7 @@ const NONE: u32 = u32::MAX;
 /// Cell value: the count of the piece needs more than 32 bits and is in `Corpus::large`.
 const LARGE_COUNT: u32 = u32::MAX;
 
-/// Bit of a length: the cell is the last of a token, not its first.
+/// Bit of a length: the cell is the last cell of a token, not the first.
 const ENDS: u32 = 1 << 31;
 
 /// Prefetch distance in positions for the cells of a merge.
@@ -74,10 +74,10 @@ struct Merging {
 #[derive(Debug)]
 pub(super) struct Corpus {
     cells: Vec<Cell>,
-    /// First cell and count of pieces whose count exceeds a cell.
+    /// First cell and count of pieces whose count does not fit into a cell.
     large: Vec<(u32, u64)>,
-    /// Number of cells of each token whose number varies, by its first and its last cell; absent if
-    /// it equals the token's first number.
+    /// Length in cells of each token whose length varies, by its first and its last cell; absent if
+    /// it equals the token's first length.
     lengths: HashMap<u32, u32>,
     pairs: Pairs,
     arena: Vec<u32>,
@@ -85,7 +85,7 @@ pub(super) struct Corpus {
     again: HashMap<u32, Vec<u32>>,
     /// First cells of the pieces, if pairs that occur again are separate pairs.
     starts: Vec<u32>,
-    /// Pairs that the current merge has made.
+    /// Pairs that the current merge has created.
     made: Vec<u32>,
     queue: BinaryHeap<Queued>,
     /// Number of times that a pair was queued.
@@ -407,7 +407,7 @@ impl Corpus {
         self.cells[start].token = new;
         self.cells[end - 1].token = new;
         self.tokens = self.tokens.saturating_sub(count as u64);
-        // Tokens may be too long here and not elsewhere.
+        // A token may be too long here but not elsewhere.
         let most = self.limits.bytes.filter(|_| !self.starts.is_empty());
         let is_too_long = |neighbor: u32, length: usize| {
             let varies = symbols.shape(neighbor).varies || symbols.shape(new).varies;

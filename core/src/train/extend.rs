@@ -42,7 +42,7 @@ pub struct Options {
 pub enum Novelty {
     /// The token is new.
     New,
-    /// The base already has the token; its merges did not reach it here.
+    /// The base already has the token, but its merges did not produce it here.
     InBase,
 }
 
@@ -198,8 +198,7 @@ struct Pair {
     allowed: bool,
     rule: Rc<TieRule>,
     frequency: i128,
-    /// Number of occurrences of the pair; a pair without occurrences is gone, whatever its
-    /// frequency.
+    /// Number of occurrences of the pair; a pair without occurrences is gone, for any frequency.
     places: u64,
     /// All words that contain the pair; words may repeat, and some may have lost the pair.
     words: Vec<u32>,

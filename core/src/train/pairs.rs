@@ -44,7 +44,7 @@ fn hash(left: u32, right: u32) -> usize {
 }
 
 impl Pairs {
-    /// Returns the number of the pair, if it has occurred.
+    /// Returns the number of the pair, if the pair has occurred.
     #[inline]
     pub(super) fn find(&self, left: u32, right: u32) -> Option<u32> {
         if self.slots.is_empty() {

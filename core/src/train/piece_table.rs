@@ -16,7 +16,8 @@ pub struct PieceTable {
     /// Total length of the distinct pieces in bytes.
     bytes: usize,
     /// Open addressing: the number of an entry plus one in the lower half, part of its hash in the
-    /// upper half. The length is a power of two, and at most three quarters are in use.
+    /// upper half. The length is a power of two, and at most three quarters of the slots are in
+    /// use.
     slots: Vec<u64>,
     /// Random seeds: with fixed seeds, an attacker could write texts whose pieces all share a slot.
     seeds: [u64; 2],

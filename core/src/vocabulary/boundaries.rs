@@ -170,8 +170,8 @@ impl Boundaries {
         (is_open == 0) & !has(&self.pairs, pair_bit(before.code_point, after.code_point))
     }
 
-    /// Calls `found` with every boundary in `bytes[start..end]`, in order, until `found` breaks.
-    /// Bytes that are not characters have no boundary next to them.
+    /// Calls `found` with every boundary in `bytes[start..end]`, in order, until `found` returns
+    /// `Break`. Bytes that are not characters have no boundary next to them.
     #[inline(always)]
     pub(crate) fn each<B>(
         &self,

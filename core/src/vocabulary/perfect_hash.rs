@@ -25,7 +25,7 @@ pub(crate) struct PerfectHash {
     /// Displacement in the lowest 8 bits, [`marks`] of the keys above. The number of buckets is a
     /// power of two.
     pub(super) buckets: Section<u32>,
-    /// A power of two of slots, and one last slot that is always empty.
+    /// Slots, whose number is a power of two, and one last slot that is always empty.
     pub(super) slots: Section<u64>,
 }
 
@@ -60,8 +60,8 @@ const DISPLACEMENT_MASK: u32 = (1 << DISPLACEMENT_BITS) - 1;
 /// Maximum number of keys in a bucket; above it, the hashes fail at once. Unless keys are chosen to
 /// collide, buckets have three keys on average.
 const LARGEST_BUCKET: usize = 64;
-/// Number of fixed seeds that are tried first; later seeds are random, so that nobody can choose
-/// keys against them.
+/// Number of fixed seeds that are tried first; later seeds are random, so that no one can choose
+/// colliding keys.
 const FIXED_ATTEMPTS: usize = 8;
 const ATTEMPTS: usize = 64;
 

@@ -89,7 +89,7 @@ impl RankList {
         (0..self.len()).map(|index| (self.token(index), self.ids[index]))
     }
 
-    /// Returns the token at this index. Panics past the end.
+    /// Returns the token at this index. Panics if the index is out of range.
     pub fn token(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..self.ends[index]]
@@ -140,7 +140,7 @@ impl<B: AsRef<[u8]>> TryFrom<Vec<(B, u32)>> for RankList {
     }
 }
 
-/// Formats a token for messages: a bytes literal of at most its first bytes.
+/// Formats a token for messages: a bytes literal of its first bytes.
 pub(crate) fn shown(token: &[u8]) -> String {
     const LONGEST: usize = 60;
     match token.get(..LONGEST) {

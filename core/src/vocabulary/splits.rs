@@ -386,7 +386,7 @@ struct PairMap {
 }
 
 impl PairMap {
-    /// No pair is zero, since a token is never made of itself.
+    /// No pair is zero, since no token is merged from itself.
     const EMPTY: u64 = 0;
 
     fn new(count: usize) -> PairMap {

@@ -95,7 +95,7 @@ fn tail_block(text: &[u8], start: usize) -> Key {
 
 /// Returns an entry of a table of tokens: from the lowest bit, its rank, its start in the arena,
 /// its length ([`MARK_OF_LONG`] for more than [`SHORT`] bytes), and bits of its hash that
-/// [`PerfectHash`] does not use. The last two rule out most keys that are not in the table.
+/// [`PerfectHash`] does not use. The last two fields rule out most keys that are not in the table.
 fn word(rank: u32, start: u32, length: usize, hash: u64) -> u64 {
     let length = if length <= SHORT { length } else { MARK_OF_LONG };
     u64::from(rank) | u64::from(start) << RANK_BITS | marks(length, hash)
@@ -135,7 +135,7 @@ impl TokenProbe {
 pub(crate) struct Tokens {
     /// Concatenated bytes of all tokens in the order of ranks.
     pub(super) arena: Section<u8>,
-    /// Start of each token in the arena, and the end of the last.
+    /// Start of each token in the arena, and the end of the last token.
     pub(super) starts: Section<u32>,
     /// Ids of ranks; empty if every id equals its rank.
     pub(super) ids: Section<u32>,

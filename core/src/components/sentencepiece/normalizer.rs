@@ -164,7 +164,8 @@ impl Normalizer {
         self.apply_with(" ", text, limit(text.len())).map(Some)
     }
 
-    /// Normalizes a text, with SentencePiece's offsets: each byte extends to the start of the next.
+    /// Normalizes a text, with SentencePiece's offsets: each byte extends to the start of the next
+    /// byte.
     pub(crate) fn align(&self, text: &mut AlignedText, limit: usize) -> Result<()> {
         let places = Some(Vec::with_capacity(text.text.len()));
         let mut written = Written { places, limit, mark: self.mark(), ..Written::default() };

@@ -5,7 +5,7 @@ use crate::polling::poll;
 use crate::components::encoding::copied;
 use crate::error::{Error, Result};
 
-/// A model as in its file; missing fields have their defaults.
+/// A model as stored in its file; missing fields have their defaults.
 #[derive(Debug, Default)]
 pub(crate) struct ModelProto {
     pub(crate) pieces: Vec<Piece>,
@@ -41,7 +41,7 @@ impl Default for Trainer {
     }
 }
 
-/// `NormalizerSpec`.
+/// Fields of `NormalizerSpec`.
 #[derive(Debug)]
 pub(crate) struct Normalizer {
     pub(crate) precompiled_charsmap: Vec<u8>,

@@ -36,7 +36,7 @@ pub struct Options {
     pub special_tokens: usize,
     /// Texts that do not become pieces, because they are other tokens.
     pub excluded: Vec<String>,
-    /// Share of all occurrences of characters that pieces are made of; all by default.
+    /// Share of all character occurrences that pieces cover; all by default.
     pub character_coverage: Option<f64>,
     /// Characters that become pieces even if they do not occur.
     pub initial_alphabet: Vec<char>,
@@ -216,7 +216,7 @@ impl<'a> Trainer<'a> {
             let work = &work;
             let others: Vec<_> =
                 (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-            // Only this thread is told to stop.
+            // Only this thread is interrupted; it stops the others.
             let mut sums = work(0).inspect_err(|_| is_over.store(true, Ordering::Relaxed));
             for other in others {
                 let Ok(more) = other.join() else {
@@ -293,7 +293,7 @@ impl<'a> Trainer<'a> {
             // Hugging Face's trainer uses the number of all pieces here, not of the alternatives.
             let more = (sum + count(piece) * self.pieces.len() as f64).ln();
             let instead = |&other: &u32| (count(other) + count(piece)).ln() - more;
-            // The count is below 1 for a piece of few of the words.
+            // `count / words` is below 1 if few words contain the piece.
             let instead = others.iter().map(instead).fold(0.0, |all, one| all + one);
             candidates.push((piece, count(piece) / words * (logarithm - instead)));
         }

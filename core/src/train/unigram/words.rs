@@ -27,7 +27,8 @@ pub(super) struct Words {
 impl Words {
     /// Lays out words. No result depends on their order.
     ///
-    /// Pieces contain no U+0000, and no characters beyond a share of all occurrences.
+    /// Pieces contain no U+0000, and only characters that cover the share `coverage` of all
+    /// occurrences.
     pub(super) fn new(table: PieceTable, coverage: Option<f64>) -> Result<Self> {
         let mut characters: Vec<char> = Vec::new();
         let mut is_met = vec![false; char::MAX as usize + 1];
