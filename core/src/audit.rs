@@ -24,7 +24,7 @@ pub enum Utf8 {
     Suffix,
     /// Begins and ends inside a character, or inside two different characters.
     Middle,
-    /// Not part of any valid text.
+    /// Bytes that no valid text contains.
     Nonsense,
 }
 

@@ -114,7 +114,7 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
 pub fn ask_for(bytes: usize) -> Result<()> {
     let mut room = Vec::<u8>::new();
     reserve(&mut room, bytes)?;
-    // Uses the allocation, which the compiler could otherwise remove.
+    // Keeps the compiler from removing the unused allocation.
     black_box(room.as_mut_ptr());
     Ok(())
 }

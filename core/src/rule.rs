@@ -47,7 +47,7 @@ pub(crate) trait Merges {
 /// its memory from piece to piece.
 #[derive(Debug, Default)]
 pub(crate) struct HeapMerger {
-    /// Rank of the merge of each part with the next, or [`NONE`].
+    /// Rank of the merge of each part with the next part, or [`NONE`].
     ranks: Vec<u32>,
     /// Numbers of the previous part and of the next part, for each part.
     previous: Vec<usize>,
@@ -172,7 +172,7 @@ pub(crate) fn is_valid_pair(table: &impl MergeTable, first: u32, second: u32) ->
     table.merged(first, second) == NONE && complete_side_by_side(table, first, second)
 }
 
-/// Returns true if both tokens are complete before a part of one merges with a part of the other.
+/// Returns true if both tokens are complete before parts of the two tokens merge.
 ///
 /// Undoes the merges of both tokens at their boundary, latest first.
 #[inline]

@@ -30,7 +30,7 @@ pub struct Healed {
     /// The ids of the prompt that no later text can change.
     pub ids: Vec<u32>,
     /// The bytes that the next tokens must begin with. The first alternative is the end of the
-    /// prompt; in the others, later text changes the prompt's last character.
+    /// prompt; in the other alternatives, later text changes the prompt's last character.
     pub rests: Rests,
 }
 

@@ -1,5 +1,5 @@
 //! Abilities of every tokenizer, one file each: methods of [`Pipeline`](crate::Pipeline), or
-//! functions over it.
+//! functions that take one.
 
 pub mod conversation;
 pub mod heal;

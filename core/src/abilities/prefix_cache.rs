@@ -57,14 +57,14 @@ struct Block {
     hash: u64,
 }
 
-/// The part of a plan that is cached.
+/// The cached part of a plan.
 #[derive(Debug)]
 pub struct Known {
-    /// The ids of the part.
+    /// The ids of the cached part.
     pub ids: Vec<u32>,
-    /// The number of blocks in the part.
+    /// The number of cached blocks.
     blocks: usize,
-    /// The last block, and its serial number.
+    /// The last cached block, and its serial number.
     last: Option<(u32, u64)>,
 }
 

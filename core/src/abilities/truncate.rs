@@ -5,8 +5,8 @@
 //! its own, and a shorter part is tried if there are too many tokens.
 //!
 //! Only the part of a long text near the cut is read, up to a position where the tokens before and
-//! after are independent. In runs without such a position (a ruler, a very long word), some more
-//! text than needed is read; characters that normalization may join are read as a whole.
+//! after are independent. In runs without such a position (a ruler, a very long word), a little
+//! more text than needed is read; characters that normalization may join are read as a whole.
 
 use std::ops::Range;
 
@@ -166,7 +166,8 @@ impl<'a> Cutter<'a> {
     }
 
     /// Returns the first of `cuts` for which the part of the text has at most `max_tokens` tokens.
-    /// Tries a few cuts; each attempt lowers the number of tokens by the excess of the last.
+    /// Tries a few cuts; each attempt lowers the number of tokens by the excess of the last
+    /// attempt.
     fn first_that_fits(
         &self,
         mut cuts: impl Iterator<Item = Cut>,

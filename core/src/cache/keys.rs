@@ -57,7 +57,7 @@ impl<const W: usize> PaddedKey<W> {
 
 /// Returns the key of a piece of more than 15 bytes that repeats one character, or one byte except
 /// for the first byte and the last two (rulers with a space before, or a line end after). The
-/// repeated bytes, those three bytes and the length identify it.
+/// repeated bytes, these three bytes and the length identify the piece.
 pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
     debug_assert!(piece.len() > SHORT);
     let [first, inner @ .., last, end] = piece else { return None };

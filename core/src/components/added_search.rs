@@ -183,7 +183,7 @@ fn each_from(
 /// Whether each name contains these bytes at most [`MOST_INSIDE`] times after the longest other
 /// name that is its prefix.
 fn hold_few<'a>(names: &[&'a str], bytes: &[u8]) -> bool {
-    // A chain of names, each a prefix of the next.
+    // A chain of names, each a prefix of the next name.
     let mut prefixes: Vec<&'a str> = Vec::new();
     names.iter().all(|&name| {
         while prefixes.pop_if(|prefix| !name.starts_with(*prefix)).is_some() {}

@@ -606,7 +606,7 @@ impl Form {
     /// Returns the normalized characters, each with the number of characters it replaces.
     fn changes(self, text: &str) -> Box<dyn Iterator<Item = (char, usize)> + '_> {
         // A positive number marks an inserted character; a negative number is the negated count of
-        // replaced characters beyond the first.
+        // replaced characters after the first.
         let count = |(character, change): (char, isize)| match change {
             1.. => (character, 0),
             _ => (character, 1 + change.unsigned_abs()),

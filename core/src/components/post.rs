@@ -175,7 +175,8 @@ fn named<'a>(tokens: &'a BTreeMap<String, TemplateToken>, name: &str) -> Result<
 }
 
 /// Adds a token after a sequence and its overflow, and a token before if `first` is given. If an
-/// earlier template made more than two sequences, all after the first count as the second.
+/// earlier template made more than two sequences, all sequences after the first count as the
+/// second.
 fn enclosed(
     mut encoding: Encoding,
     first: Option<&(String, u32)>,
@@ -253,7 +254,7 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
             if params.strategy == TruncationStrategy::LongestFirst
                 && (1..total).contains(&params.max_length) =>
         {
-            // Overflow combines each part of one text with each part of the other.
+            // Overflow combines each part of one text with each part of the other text.
             let parts = (first.overflowing.len() + 1).saturating_mul(second.overflowing.len() + 1);
             check_overflow(parts, params.max_length, total)
         }

@@ -232,7 +232,7 @@ pub enum TemplatePiece {
     SpecialToken { id: String, type_id: u32 },
 }
 
-/// Tokens that a name in a template inserts.
+/// Tokens that replace a name in a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateToken {
     /// The name in the template.

@@ -187,7 +187,7 @@ impl Builder {
     /// Returns the first free slot at or after `place`, or the end of all slots.
     fn next_free(&mut self, mut place: usize) -> usize {
         while self.nexts[place] as usize != place {
-            // Path compression shortens the next search.
+            // Compresses the path, which shortens the next search.
             let next = self.nexts[self.nexts[place] as usize];
             self.nexts[place] = next;
             place = next as usize;
@@ -224,8 +224,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Returns a base with free slots for all children: among the first free slots, or else in the
-    /// last block. Gives up on the first free slot if no base fits.
+    /// Returns a base with free slots for all children: among the first free slots, otherwise in
+    /// the last block. Gives up on the first free slot if no base fits.
     fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
         let base = self.base_from(self.first, first, children);
         if base.is_some() {

@@ -24,7 +24,7 @@ const MISS_BATCH: usize = 128;
 /// Pieces still to look up.
 pub(super) struct PieceStream<'a> {
     pieces: &'a [Piece],
-    /// The rest of a piece whose first segments have been taken.
+    /// The rest of a piece whose first segments were already looked up.
     rest: Option<Piece>,
 }
 
@@ -79,8 +79,8 @@ impl ProbeBatch {
         self.count > 0
     }
 
-    /// Takes a long or a Chinese piece. Takes a piece of three-byte characters segment by segment,
-    /// because segments recur more often than whole pieces.
+    /// Takes a long piece or a Chinese piece. Takes a piece of three-byte characters segment by
+    /// segment, because segments recur more often than whole pieces.
     #[inline(never)]
     fn prefetch_long(
         &mut self,

@@ -47,12 +47,12 @@ struct Buffers {
 /// One value for each lane.
 type Row = [u32; LANES];
 
-/// Pieces in lanes.
+/// A block of pieces, one per lane.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct LaneBlock {
     parts: [Row; ROWS],
-    /// Rank of the merge of each part with the next, shifted left by [`ROW_BITS`].
+    /// Rank of the merge of each part with the next part, shifted left by [`ROW_BITS`].
     ranks: [Row; ROWS],
     /// Lowest of `ranks` per lane, with its row number.
     lowest: Row,

@@ -99,7 +99,7 @@ impl Bpe {
             }
             _ => None,
         };
-        // Over characters, text is first cut at further positions.
+        // In vocabularies over characters, text is first cut at further positions.
         let vocabulary =
             if characters.is_some() { vocabulary.without_boundaries() } else { vocabulary };
         let table = Table {

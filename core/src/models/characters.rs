@@ -257,7 +257,7 @@ fn only_character(text: &str) -> Option<char> {
 #[derive(Debug)]
 pub(crate) struct Characters {
     cutter: Cutter,
-    /// Byte tokens for other characters.
+    /// Byte tokens for characters outside the vocabulary.
     bytes: Vec<Option<u32>>,
     unknown: Unknown,
 }

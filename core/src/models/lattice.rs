@@ -201,7 +201,7 @@ fn way_from(steps: &[Step], step: usize) -> Vec<usize> {
     way
 }
 
-/// A path from a node to the end, with the best possible score of a whole path through it.
+/// A path from a node to the end, with the best possible score of a whole path through the node.
 #[derive(Debug)]
 struct Hypothesis {
     bound: f64,

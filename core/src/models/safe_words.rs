@@ -1,4 +1,5 @@
-//! Looks up the words of a text for [`Viterbi`], whose sums round differently after different text.
+//! Looks up the words of a text for [`Viterbi`], whose sums round differently depending on earlier
+//! text.
 //!
 //! A path is best after any text if its margin over every other path exceeds all rounding errors of
 //! both: an error is at most half of the last bit of the largest sum. Such words are cached with
@@ -78,7 +79,7 @@ struct Uncached<'a> {
 }
 
 impl Uncached<'_> {
-    /// Appends the ids of the best path of a word, or marks.
+    /// Appends the ids of the best path of a word, or marks for the word.
     fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) -> Result<()> {
         let Self { viterbi, marks, has_bytes, .. } = *self;
         if word.is_empty() || word.len() > LONGEST {

@@ -41,7 +41,7 @@ pub(crate) struct SentencePiece {
 #[derive(Debug)]
 enum Search {
     Unigram(Arc<Viterbi>),
-    /// Byte pair encoding, by the core if the core can express the pieces.
+    /// Byte pair encoding; `Some` if the core can express the pieces.
     Bpe(Option<Core>),
     Word,
     Char,

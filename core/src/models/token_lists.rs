@@ -248,7 +248,7 @@ impl<'de> Visitor<'de> for MergesVisitor {
     }
 }
 
-/// Reads merges one by one; all must be written as one string, or all as two.
+/// Reads merges one by one; all must be written as one string, or all as two strings.
 #[derive(Default)]
 struct MergeReader {
     list: MergeList,

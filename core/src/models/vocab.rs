@@ -14,7 +14,7 @@ pub(crate) struct Vocab {
     /// The tokens by ascending id.
     tokens: TokenList,
     trie: Trie,
-    /// Whether a text has several ids; the last id is used.
+    /// Whether any text has several ids, of which the last is used.
     repeats: bool,
 }
 

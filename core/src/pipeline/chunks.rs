@@ -233,7 +233,7 @@ impl Chunks {
         })
     }
 
-    /// Whether a run contains added tokens once normalized.
+    /// Whether the normalized form of a run contains added tokens.
     pub(crate) fn has_names(&self, run: &str, added: &AddedTokens) -> Result<bool> {
         let Some(names) = &self.names else { return Ok(false) };
         let (mut start, mut has_names) = (0, false);

@@ -176,7 +176,7 @@ impl Prompt {
         self.fixed.iter().zip(self.fixed_segments.iter().copied())
     }
 
-    /// Replaces the positions of [`Prompt::fixed`] with others, in ascending order.
+    /// Replaces the positions of [`Prompt::fixed`]. The new positions must ascend.
     pub fn set_fixed(&mut self, fixed: Vec<(Fixed, usize)>) -> Result<()> {
         self.fixed_segments.clear();
         reserve(&mut self.fixed_segments, fixed.len())?;

@@ -194,7 +194,7 @@ impl Pipeline {
         Ok(Cow::Owned(copy))
     }
 
-    /// Whether added tokens are kept out although the model may produce some.
+    /// Whether added tokens that the model may produce are kept out.
     pub(crate) fn keeps_out_made(&self) -> Result<bool> {
         Ok(self.keeps_out_control() && self.control()?.is_made_by_model())
     }

@@ -132,8 +132,8 @@ struct Masks {
     han: u64,
     /// Newlines directly after punctuation; in some families also slashes.
     tail: u64,
-    /// Chinese and Japanese characters, in the family that cuts them separately; the other masks,
-    /// except `number`, `valid` and `continuation`, are disjoint from this mask.
+    /// Chinese and Japanese characters, in the family that gives each run of them a piece; the
+    /// other masks, except `number`, `valid` and `continuation`, are disjoint from this mask.
     cjk: u64,
 }
 

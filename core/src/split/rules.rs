@@ -32,8 +32,8 @@ pub(super) struct Rules {
     pub contraction: Contraction,
     /// Classes of the characters that a word may contain.
     pub letters: u8,
-    /// A word is `[upper, caseless]* [lower, caseless]+`, or else
-    /// `[upper, caseless]+ [lower, caseless]*`; marks are caseless.
+    /// A word is `[upper, caseless]* [lower, caseless]+`, otherwise `[upper, caseless]+ [lower,
+    /// caseless]*`; marks are caseless.
     pub case_runs: bool,
     pub prefix: Prefix,
     /// Maximum number of digits in a piece; 0 for any number, with a leading space.

@@ -79,9 +79,9 @@ fn word<F: Family>(bytes: &[u8], start: usize) -> usize {
     end
 }
 
-/// Returns the end of `[upper, caseless]* [lower, caseless]+`, or else of `[upper, caseless]+`. The
-/// first part is greedy. If no lowercase letter follows, it gives back the capitals after its last
-/// caseless character, which then is the second part.
+/// Returns the end of `[upper, caseless]* [lower, caseless]+`, otherwise of `[upper, caseless]+`.
+/// The first part is greedy. If no lowercase letter follows, it gives back the capitals after its
+/// last caseless character, which then is the second part.
 #[inline(always)]
 fn cased_word<F: Family>(bytes: &[u8], start: usize) -> usize {
     let rules = &F::RULES;

@@ -1,4 +1,4 @@
-//! Sorts the tokens of a table by their bytes, and finds the tokens that agree with bytes to come.
+//! Sorts the tokens of a table by their bytes, and finds the tokens that agree with required bytes.
 
 use std::ops::Range;
 
@@ -124,7 +124,7 @@ impl<'a> TokenTrie<'a> {
         bytes
     }
 
-    /// Sets the bits of the tokens that agree with bytes to come: tokens that are a prefix of
+    /// Sets the bits of the tokens that agree with required bytes: tokens that are a prefix of
     /// `rest` or begin with `rest`. Clears all other bits. Bit `id % 32` of word `id / 32` stands
     /// for `id`.
     ///

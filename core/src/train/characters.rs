@@ -100,7 +100,7 @@ fn last(merges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     kept
 }
 
-/// Concatenates two tokens, without the prefix of the second.
+/// Concatenates two tokens, without the prefix of the second token.
 fn joined(symbols: &Symbols, left: u32, right: u32, options: &Options) -> Vec<u8> {
     let right = symbols.bytes(right);
     let rest = right.strip_prefix(options.prefix.as_bytes()).unwrap_or(right);

@@ -61,7 +61,7 @@ pub struct Merge {
     pub words: usize,
 }
 
-/// How one word became a token, or the parts that remain.
+/// The merges of one word, and its pieces before and after learning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path {
     /// End of each piece in bytes after the base's merges.
@@ -106,7 +106,7 @@ const WORDS_PER_TICK: usize = 1 << 10;
 ///
 /// The pair with the highest frequency comes first; ties go to the merged token with fewer
 /// characters (bytes that are not UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,
-/// then the lower bytes. Every occurrence of a pair counts, including overlapping ones.
+/// then the lower bytes. Every occurrence of a pair counts, including overlapping occurrences.
 ///
 /// `progress` is called at intervals; `Break` ends the work.
 ///
@@ -147,7 +147,7 @@ pub fn learn(
 /// trained base, encoding does the same; for a base whose tokens have lower ranks than their parts,
 /// encoding may merge occurrences one at a time in a different order.
 fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
-    // `joined[i]` is the rank of piece `i` joined with the next.
+    // `joined[i]` is the rank of piece `i` joined with the next piece.
     let mut starts: Vec<usize> = (0..=word.len()).collect();
     let rank = |from: usize, to: usize| base.get(&word[from..to]).copied();
     let mut joined: Vec<Option<u32>> =
@@ -200,7 +200,7 @@ struct Pair {
     frequency: i128,
     /// Number of occurrences of the pair; a pair without occurrences is gone, for any frequency.
     places: u64,
-    /// All words that contain the pair; words may repeat, and some may have lost the pair.
+    /// All words that contain the pair; words may repeat, and some words may have lost the pair.
     words: Vec<u32>,
     /// True while the pair waits in [`Learner::dirty`].
     dirty: bool,

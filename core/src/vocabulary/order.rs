@@ -95,7 +95,7 @@ impl ByBytes {
     /// `length` returns the length of a token in bytes.
     pub(super) fn prefixes(&self, length: impl Fn(u32) -> usize) -> Vec<u32> {
         let mut prefixes = vec![NONE; self.ranks.len()];
-        // A chain in which each token is a prefix of the next.
+        // A chain in which each token is a prefix of the next token.
         let mut chain: Vec<u32> = Vec::new();
         for (&rank, &shared) in self.ranks.iter().zip(&self.shared) {
             while chain.pop_if(|top| length(*top) > shared as usize).is_some() {}

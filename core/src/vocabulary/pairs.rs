@@ -30,9 +30,9 @@ pub(crate) fn missing(tokens: usize, byte: u8) -> u32 {
 pub(crate) struct Neighbors {
     /// Rank of their concatenation, or [`NONE`].
     pub rank: u32,
-    /// Lowest rank of a merge of the second byte with a part that ends in the first.
+    /// Lowest rank of a merge of the second byte with a part that ends in the first byte.
     pub left_merge_rank: u32,
-    /// Lowest rank of a merge of the first byte with a part that starts with the second.
+    /// Lowest rank of a merge of the first byte with a part that starts with the second byte.
     pub right_merge_rank: u32,
     padding: u32,
 }
@@ -93,7 +93,7 @@ fn rank_in(word: u64, pair: u64) -> u32 {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairProbe {
     pair: u64,
-    /// Hash after the first step, slot after the second.
+    /// Hash after the first step, slot after the second step.
     hash_or_slot: u64,
 }
 

@@ -329,7 +329,7 @@ impl Tokens {
     }
 }
 
-/// Returns the start of each token of a list, and the end of the last.
+/// Returns the start of each token of a list, and the end of the last token.
 fn starts(list: &RankList) -> Result<Vec<u32>> {
     if u32::try_from(list.bytes.len()).is_err() {
         return Err(Error::Vocabulary("the tokens take more than 4 GiB".into()));

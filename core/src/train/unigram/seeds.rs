@@ -21,7 +21,7 @@ struct Substring {
 }
 
 impl Substring {
-    /// Returns the number of characters of all occurrences.
+    /// Returns the total number of characters in all occurrences.
     fn score(&self) -> u64 {
         u64::from(self.places) * u64::from(self.length)
     }

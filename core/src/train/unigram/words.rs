@@ -25,7 +25,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Lays out words. No result depends on their order.
+    /// Lays out words as character numbers. No result depends on the order of words.
     ///
     /// Pieces contain no U+0000, and only characters that cover the share `coverage` of all
     /// occurrences.
