@@ -66,6 +66,8 @@ def check_file(path: Path, release: bool) -> None:
         # Linkers and musl's loader use one name for musl; auditwheel uses a different name.
         is_musl = "musllinux" in tag and re.findall(r'"(\S+)": ', shown) == ["libc.so"]
         assert is_musl or (found and found[1] in tag.split(".")), f"{path.name}: {shown}"
+    with zipfile.ZipFile(path) as wheel:
+        assert any(".dist-info/sboms/" in name for name in wheel.namelist()), "SECURITY.md names it"
     print(path.name, flush=True)
     print_sizes(path)
 
