@@ -171,9 +171,7 @@ def _own_pattern(source: RankSource) -> Pattern | None:
 
 
 def identify(
-    ranks: dict[bytes, int],
-    source: RankSource | None = None,
-    pattern: str | None = None,
+    ranks: dict[bytes, int], source: RankSource | None = None, pattern: str | None = None
 ) -> Base:
     """Returns the pattern and special tokens to use with these ranks.
 

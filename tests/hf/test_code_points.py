@@ -1,5 +1,5 @@
-"""Compares normalizers and pre-tokenizers with `tokenizers` for code points: alone, doubled,
-between letters, and before a combining mark."""
+"""Compares normalizers and pre-tokenizers with `tokenizers` on code points: alone, doubled, between
+letters, and before a combining mark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf, patterns
 
-#: Number of code points in a text, between line breaks.
+#: Number of code points in each text.
 BATCH = 500
 
 
@@ -67,7 +67,7 @@ PRE_TOKENIZERS: dict[str, Any] = {
 
 
 def texts(code_points: list[int]) -> Iterator[str]:
-    """Yields texts of these code points."""
+    """Yields texts with each code point in several contexts."""
     letters = [chr(code_point) for code_point in code_points if not 0xD800 <= code_point < 0xE000]
     for start in range(0, len(letters), BATCH):
         yield "\n".join(
@@ -152,7 +152,7 @@ def test_published_patterns_mean_what_oniguruma_reads(name):
 
 
 def test_scripts_of_neighbors():
-    """Tests all adjacent code points, to find any that moved to another script."""
+    """Tests every pair of adjacent code points, to find any that moved to another script."""
     ours, theirs = hf.pre_tokenizers.UnicodeScripts(), pre_tokenizers.UnicodeScripts()
     letters = [chr(place) for place in range(0x110000) if not 0xD800 <= place < 0xE000]
     for start in range(0, len(letters), 1 << 16):

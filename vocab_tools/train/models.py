@@ -420,7 +420,8 @@ def _pipeline(
             alone = {"type": "WordPiece", "prefix": "##", "cleanup": False}
             contents["decoder"] = whole if own else alone
         if model == "bpe":
-            contents["model"] |= {"merges": [], "fuse_unk": like == "sentencepiece"}
+            fuses = str(name).partition(":")[0] == "sentencepiece"
+            contents["model"] |= {"merges": [], "fuse_unk": fuses}
         tokenizer = hf.Tokenizer.from_str(json.dumps(contents))
         if unknown not in special:
             special = [unknown, *special]
