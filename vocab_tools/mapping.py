@@ -1,4 +1,4 @@
-"""Maps the ids of one vocabulary to the ids of another by the bytes of their tokens."""
+"""Maps the ids of one vocabulary to ids of another vocabulary by the bytes of tokens."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     AnyTokenizer = Encoding | Tokenizer | HfTokenizer
     Ids = npt.NDArray[np.uint32]
 
-#: Texts to put before a token, so that it is in the middle of a text.
+#: Texts to put before a token, so that the token is in the middle of a text.
 _BEFORE = ("\n", "a", ".")
 
-#: Maximum length of a token to search for in bytes that are not text.
+#: Maximum length in bytes of a token to search for in bytes that are not text.
 _LONGEST = 64
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class VocabularyMap(Reported):
-    """Mapping from the ordinary tokens of a vocabulary ``a`` to a vocabulary ``b``, without special
-    tokens."""
+    """A mapping from the ordinary tokens of a vocabulary ``a`` to ordinary tokens of a vocabulary
+    ``b``."""
 
     name_a: str
     name_b: str
-    #: Ids of ``a``, ascending.
+    #: Ids of ``a``, in ascending order.
     ids: Ids
     #: For each id of ``a``, the ids of ``b``: one token with the same bytes, or else the encoding
     #: in the middle of a text. A row is empty if ``b`` cannot encode the token: ``b`` lacks a token
     #: for a byte, or encodes the text to an unknown or a special token.
     rows: TokenBatch
-    #: For each id of ``a``: True if ``b`` has a token with the same bytes.
+    #: For each id of ``a``, True if ``b`` has a token with the same bytes.
     is_equal: npt.NDArray[np.bool_]
     #: Number of ordinary tokens of ``b``.
     size_b: int
@@ -55,7 +55,7 @@ class VocabularyMap(Reported):
 
     @property
     def equal(self) -> Ids:
-        """Pairs of ids with the same bytes, ascending by the id of ``a``: two columns."""
+        """Pairs of ids with the same bytes, as two columns, sorted by the id of ``a``."""
         import numpy as np
 
         rows = self.rows[self.is_equal.nonzero()[0].tolist()]
@@ -63,7 +63,7 @@ class VocabularyMap(Reported):
 
     @property
     def decompositions(self) -> dict[int, list[int]]:
-        """Ids of ``b`` for each token of ``a`` that ``b`` lacks."""
+        """The ids of ``b`` that make up each token of ``a`` that ``b`` lacks."""
         others = (~self.is_equal).nonzero()[0].tolist()
         return dict(zip(self.ids[others].tolist(), self.rows[others].to_lists()))
 
@@ -73,7 +73,7 @@ class VocabularyMap(Reported):
         return float(self.is_equal.mean()) if len(self.ids) else 0.0
 
     def weights(self) -> tuple[Ids, npt.NDArray[np.int64], Ids, npt.NDArray[np.float32]]:
-        """Returns weights for averages of embedding rows of ``b``, for each token of ``a``.
+        """Returns, for each token of ``a``, weights to average embedding rows of ``b``.
 
         Returns:
             The ids of ``a``, ascending; the row splits; and, in these rows, the ids of ``b`` and
@@ -97,7 +97,7 @@ class VocabularyMap(Reported):
         }
 
     def conclusions(self) -> list[str]:
-        """Returns the main figures as sentences."""
+        """Returns the main figures in sentences."""
         both, lengths = int(self.is_equal.sum()), self.rows.lengths[~self.is_equal]
         spelled = int((lengths > 0).sum())
         found = [
@@ -117,17 +117,17 @@ class VocabularyMap(Reported):
 def map_vocabularies(
     a: AnyTokenizer | str | os.PathLike[str], b: AnyTokenizer | str | os.PathLike[str]
 ) -> VocabularyMap:
-    """Maps the ids of one vocabulary to the ids of another by the bytes of their tokens.
+    """Maps the ids of one vocabulary to ids of another vocabulary by the bytes of tokens.
 
-    Draft models with another vocabulary need this table, as do transferred embeddings.
+    Draft models with a different vocabulary need this map, as does moving embeddings.
 
     Args:
-        a, b: tokenizers of any class, or names, files and folders, as
-            :func:`bpe_engine.open_tokenizer` takes them.
+        a, b: tokenizers of any class; or names, files or folders for
+            :func:`bpe_engine.open_tokenizer`.
 
     Returns:
-        The ids of ``b`` of every token of ``a``. Among several ids of ``b`` with the same bytes,
-        such as a letter and its byte, the id to which text encodes is used, or else the lowest.
+        The ids of ``b`` for every token of ``a``. If several ids of ``b`` have the same bytes, such
+        as a letter and its byte token, the id to which text encodes is used, or else the lowest id.
         Bytes that are not UTF-8 are cut from the left into the longest tokens, of at most 64 bytes
         each.
 
@@ -178,7 +178,7 @@ def _opened(tokenizer: AnyTokenizer | str | os.PathLike[str]) -> Any:
 
 
 def _name(given: AnyTokenizer | str | os.PathLike[str], opened: Any) -> str:
-    """Returns the name of a tokenizer in reports: its file, its name or its class."""
+    """Returns the name of a tokenizer for reports: its file, its name or its class."""
     if isinstance(given, (str, os.PathLike)):
         return base_name(given)
     return str(getattr(opened, "name", type(opened).__name__))
@@ -209,13 +209,13 @@ def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[b
 def _decomposed(
     tokenizer: Any, tokens: list[bytes], table: list[bytes], known: dict[bytes, int]
 ) -> list[list[int]]:
-    """Returns the ids of ``b`` for each token in the middle of a text."""
+    """Returns the ids of each token as ``tokenizer`` encodes it in the middle of a text."""
     texts = {place: text for place, token in enumerate(tokens) if (text := text_of(token))}
     rows: list[list[int]] = [
         [] if place in texts else _longest_match(token, known) for place, token in enumerate(tokens)
     ]
     [first] = _encoded(tokenizer, ["a"])
-    # A tokenizer that puts a space before a text needs other text in front; the last try has none.
+    # Puts text first if the tokenizer puts a space before a text; the last attempt puts none.
     for before in (*_BEFORE, "") if first and table[first[0]].startswith(b" ") else ("",):
         [start] = _encoded(tokenizer, [before])
         found = _encoded(tokenizer, [before + text for text in texts.values()])
@@ -233,7 +233,7 @@ def _encoded(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 def _longest_match(token: bytes, known: dict[bytes, int]) -> list[int]:
-    """Cuts bytes from the left into the longest tokens; returns none if a byte has no token."""
+    """Cuts bytes from the left into the longest tokens; returns [] if a byte has no token."""
     ids, start = [], 0
     while start < len(token):
         ends = range(min(len(token), start + _LONGEST), start, -1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .text import few
 
-#: Kinds of notes, severe and rare kinds first, and the plural of each.
+#: Kinds of notes, severe and rare kinds first, with the heading for several notes.
 KINDS = {
     "not one token": "words do not become one token",
     "own piece only": "words are one token only as whole pieces",
@@ -23,7 +23,7 @@ KINDS = {
     "already a token": "words are tokens already, and are skipped",
 }
 
-#: Maximum number of notes of a kind to show; if there are more, they are examples.
+#: Maximum number of notes of a kind to show; further notes are only counted.
 MOST_EXAMPLES = 3
 
 #: Kinds that are always shown in full.
@@ -31,7 +31,7 @@ NEVER_CUT = frozenset(["not one token"])
 
 
 class Note(str):
-    """A remark: its text, and its kind.
+    """The text of a note for the user, with a kind.
 
     >>> note = Note("split", "'a b' is two pieces")
     >>> note.kind, note
@@ -39,9 +39,9 @@ class Note(str):
     """
 
     kind: str
-    #: Words that the remark lists; the text shows only the first.
+    #: All words that the note lists; the text shows only the first words.
     words: tuple[str, ...]
-    #: Text without the words.
+    #: The text without the words.
     head: str
 
     def __new__(cls, kind: str, text: str, words: Sequence[str] = ()) -> Note:
@@ -53,7 +53,7 @@ class Note(str):
 
     @property
     def in_full(self) -> str:
-        """Text with every word."""
+        """The text with every word."""
         return f"{self.head}: {', '.join(self.words)}" if self.words else self.head
 
     def __getnewargs__(self) -> tuple[str, str, tuple[str, ...]]:  # type: ignore[override]
@@ -65,19 +65,19 @@ class NoteGroup:
     """All notes of one kind, and the notes to show."""
 
     kind: str
-    #: Number and kind of the notes.
+    #: Heading: the number and the kind of the notes.
     title: str
     total: int
     shown: list[Note]
 
     @property
     def hidden(self) -> int:
-        """Number of hidden notes."""
+        """Number of notes that are not shown."""
         return self.total - len(self.shown)
 
 
 def grouped(notes: Iterable[Note], most_examples: int | None = MOST_EXAMPLES) -> list[NoteGroup]:
-    """Returns the notes by kind, severe kinds first; None shows all examples.
+    """Groups notes by kind, severe kinds first; with None, every note is shown.
 
     >>> for group in grouped(Note("already a token", f"{word}: skipped") for word in "abcde"):
     ...     print(group.title, group.shown[:1], group.hidden)

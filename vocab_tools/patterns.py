@@ -1,4 +1,4 @@
-"""Patterns that cut text into pieces before merging: an encoding's, or a regular expression."""
+"""Patterns that cut text into pieces before merging, named by an encoding or given as a regex."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bpe_engine.common.values import describe
 from bpe_engine.model import unknown_encoding
 from bpe_engine.read.builtin import BUILTIN
 
-#: Patterns of the published encodings. Plugins may add others.
+#: Patterns of the published encodings; plugins' encodings may have other patterns.
 _PUBLISHED = frozenset(encoding.pattern for encoding in BUILTIN.values())
 
-#: Characters of regular expressions that names of encodings never have.
+#: Characters of regular expressions that never occur in names of encodings.
 _REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
 
 
@@ -67,7 +67,7 @@ class Pattern:
 
 
 def is_published(pat_str: str) -> bool:
-    """True for the pattern of a published encoding, which always cuts after words.
+    """Returns True for the pattern of a published encoding, which always cuts after words.
 
     >>> is_published(named_pattern("gpt2").pat_str), is_published(r"\\w+")
     (True, False)
@@ -85,9 +85,9 @@ def is_regex(pattern: str) -> bool:
 
 
 def named_pattern(name: str) -> Pattern:
-    """Returns the pattern of the encoding with this name, and its special tokens.
+    """Returns the pattern and the special tokens of the encoding with this name.
 
-    Raises ValueError with similar names for an unknown name.
+    Raises a ValueError that suggests similar names if the name is unknown.
 
     >>> named_pattern("gpt2").special_tokens
     {'<|endoftext|>': 50256}
@@ -105,7 +105,7 @@ def regex_pattern(regex: str) -> Pattern:
 
 
 def find_pattern(pattern: str) -> Pattern:
-    """Returns the pattern of the encoding with this name, or this regular expression.
+    """Returns the pattern for the name of an encoding, or for a regular expression.
 
     Raises ValueError if the argument is neither a known name nor a valid regular expression.
     """
@@ -117,7 +117,7 @@ def find_pattern(pattern: str) -> Pattern:
 
 
 def encoding_pattern(encoding: bpe_engine.Encoding) -> Pattern:
-    """Returns the pattern of an encoding, with the encoding's own special tokens.
+    """Returns the pattern of an encoding, with the encoding's special tokens.
 
     The name is None unless a registered encoding of this name cuts text in the same way.
     """
@@ -135,8 +135,8 @@ def encoding_pattern(encoding: bpe_engine.Encoding) -> Pattern:
 
 
 def leaves_out_marks(pattern: Pattern) -> bool:
-    """Returns True if the pattern cuts between a letter and the combining mark after it, as
-    ``\\p{L}+`` does: words of Hindi or Thai then become several pieces.
+    """Returns True if the pattern cuts between a letter and its combining mark, as ``\\p{L}+``
+    does: Hindi and Thai words then become several pieces.
 
     >>> leaves_out_marks(named_pattern("qwen")), leaves_out_marks(named_pattern("o200k_base"))
     (True, False)

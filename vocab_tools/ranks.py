@@ -1,7 +1,7 @@
 """Reads rank files and lists of special tokens.
 
 A rank file has one token per line: ``base64(token bytes) SPACE id``. :func:`read_rank_file` accepts
-any file and lists its defects, for a linter; :func:`load_ranks` raises for defects.
+any file and lists its defects, for checks; :func:`load_ranks` raises an error for a defect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .text import shorten, show
 #: A rank file, loaded ranks, or an encoding that has ranks.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]
 
-#: Ids are unsigned 32-bit numbers; the engine reserves the largest for "no token".
+#: Ids are unsigned 32-bit numbers; the engine reserves the largest number for "no token".
 MAX_ID = 2**32 - 2
 
 
@@ -40,14 +40,14 @@ class RankFile(Brief):
     """The lines of a rank file, valid or not."""
 
     name: str
-    #: (token, id, line number), in the order of the lines.
+    #: Rows of (token, id, line number), in the order of the lines.
     tokens: list[tuple[bytes, int, int]] = field(default_factory=list)
-    #: (line number, defect).
+    #: Rows of (line number, defect).
     bad_lines: list[tuple[int, str]] = field(default_factory=list)
 
 
 def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
-    """Reads a rank file, gzip-compressed or not. Lists bad lines instead of raising.
+    """Reads a rank file, gzip-compressed or not. Lists bad lines instead of raising an error.
 
     Raises OSError if the file cannot be read, and ValueError for damaged compression.
     """
@@ -63,7 +63,7 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
 
 
 def check_token(token: Any, number: Any) -> None:
-    """Raises ValueError unless the engine accepts the token and the id."""
+    """Raises ValueError unless the engine accepts this token with this id."""
     if not isinstance(token, bytes):
         raise ValueError(f"{safe_repr(token)} is not a token: tokens are bytes")
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
@@ -71,7 +71,7 @@ def check_token(token: Any, number: Any) -> None:
 
 
 def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
-    """Raises ValueError unless the engine accepts the names and ids."""
+    """Raises ValueError unless the engine accepts these names and ids."""
     for name, number in special_tokens.items():
         if not isinstance(name, str):
             raise ValueError(
@@ -103,9 +103,9 @@ def check_source(source: Any) -> None:
 
 
 def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
-    """Returns one source or several sources as a list.
+    """Returns one or more sources of ranks as a list.
 
-    Raises TypeError for other arguments.
+    Raises TypeError for any other argument.
 
     >>> as_sources({b"ab": 256}), as_sources(["a.tiktoken", "b.tiktoken"])
     ([{b'ab': 256}], ['a.tiktoken', 'b.tiktoken'])
@@ -120,8 +120,8 @@ def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
 def free_ranges(used: Iterable[int], start: int, end: int) -> list[tuple[int, int]]:
     """Returns the unused ids from ``start`` up to ``end``, excluding ``end``.
 
-    The ids come as ranges of first and last id: there may be billions of unused ids, but at most
-    one more range than used ids.
+    The ids are returned as ranges of first and last id: there may be billions of unused ids, but
+    at most one more range than used ids.
 
     >>> free_ranges([3, 4, 9], 0, 4_000_000_000)
     [(0, 2), (5, 8), (10, 3999999999)]
@@ -144,8 +144,8 @@ def count_ids(ranges: Iterable[tuple[int, int]]) -> int:
 def load_ranks(*sources: RankSource) -> dict[bytes, int]:
     """Merges the ranks of a base and its extensions into one mapping in ascending order of ids.
 
-    Raises ValueError, naming file and line, for a bad line, for a token with two ids and for an id
-    with two tokens; and if there are no tokens. Raises TypeError for other arguments.
+    Raises a ValueError that names the file and line for a bad line, a token with two ids, or an id
+    with two tokens; ValueError if there are no tokens; and TypeError for any other argument.
 
     >>> load_ranks({b"a": 0, b"b": 1}, {b"ab": 5})
     {b'a': 0, b'b': 1, b'ab': 5}
@@ -163,8 +163,8 @@ def load_ranks(*sources: RankSource) -> dict[bytes, int]:
 
 
 def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoReturn:
-    """Raises ValueError, naming file and line, at the first token with two ids or id with two
-    tokens."""
+    """Raises a ValueError that names the file and line of the first token with two ids, or of the
+    first id with two tokens."""
     ids: dict[bytes, int] = {}
     tokens: dict[int, bytes] = {}
     for token, number, where in itertools.chain.from_iterable(map(_rows, loaded)):
@@ -189,12 +189,12 @@ def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoRetur
 
 
 def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
-    """Reads the tokens line by line. Raises ValueError for a line that is not a token and an id."""
+    """Reads the tokens of a source. Raises ValueError for a line that is not a token and an id."""
     if isinstance(source, bpe_engine.Encoding):
         source = dict(source.mergeable_ranks)
     if isinstance(source, Mapping):
         for token, number in source.items():
-            # Checks the usual case without a call.
+            # Checks the common case without a call.
             if type(token) is not bytes or type(number) is not int or not 0 <= number <= MAX_ID:
                 check_token(token, number)
         return source
@@ -207,14 +207,14 @@ def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
 
 
 def _ids(loaded: Mapping[bytes, int] | RankFile) -> Mapping[bytes, int]:
-    """Returns the ids of the tokens; for a repeated token, the last line counts."""
+    """Returns the ids of the tokens; the last line of a repeated token counts."""
     if isinstance(loaded, RankFile):
         return {token: number for token, number, _ in loaded.tokens}
     return loaded
 
 
 def _rows(loaded: Mapping[bytes, int] | RankFile) -> Iterator[tuple[bytes, int, str]]:
-    """Yields (token, id, file and line)."""
+    """Yields rows of a token, its id, and a description of its place (file and line)."""
     if isinstance(loaded, RankFile):
         for token, number, line in loaded.tokens:
             yield token, number, f"{loaded.name}, line {line}"
@@ -224,7 +224,7 @@ def _rows(loaded: Mapping[bytes, int] | RankFile) -> Iterator[tuple[bytes, int, 
 
 
 def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
-    """Formats ranks as a rank file, in ascending order of ids; an empty token is written as ``=``.
+    """Formats ranks as a rank file in ascending order of ids; an empty token is written as ``=``.
 
     >>> dump_ranks({"一只".encode(): 7, b"": 8})
     b'5LiA5Y+q 7\\n= 8\\n'
@@ -236,7 +236,7 @@ def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
 
 
 def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Returns the names and ids of a JSON object, which, like nested objects, is a list of pairs."""
+    """Returns the names and ids in a JSON object. All objects were parsed to lists of pairs."""
     fields = dict(pairs)
     if isinstance(fields.get("special_tokens"), list):
         return list(fields["special_tokens"])
@@ -248,10 +248,10 @@ def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Reads special tokens: a JSON object of name and id, or one ``name id`` per line; or the added
-    tokens of a ``tokenizer.json``, or a rank file's sidecar.
+    """Reads special tokens from a JSON object of names and ids, from lines of ``name id``, from the
+    added tokens of a ``tokenizer.json``, or from a rank file's sidecar.
 
-    Raises ValueError, naming the line or the value, for other contents.
+    Raises a ValueError that names the line or the value for any other contents.
     """
     contents = Path(checked_path(path)).read_bytes().removeprefix(codecs.BOM_UTF8)
     text = decode_file(contents, os.fspath(path))

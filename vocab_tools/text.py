@@ -18,12 +18,12 @@ from bpe_engine.abilities.visible import (
 from bpe_engine.abilities.visible import plural as plural
 from bpe_engine.abilities.visible import shorten as shorten
 
-#: Signs for spaces that must be visible; a sign in the text is escaped.
+#: Signs that make spaces visible; a sign that occurs in the text is escaped.
 _SIGNS = {**SIGNS, "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def quoted(text: str) -> str:
-    """Quotes text like Python, but without escaping quotes and emoji joiners.
+    """Quotes text like Python, but leaves quotes and emoji joiners unescaped.
 
     >>> print(quoted("it's"), quoted("a\\nb"), quoted("\\U0001f469\\u200d\\U0001f4bb"))
     "it's" 'a\\nb' '👩‍💻'
@@ -33,8 +33,8 @@ def quoted(text: str) -> str:
 
 
 def _seen(text: str, place: int) -> str:
-    """Escapes an invisible character, or a joiner that joins nothing: at the start, at the end, or
-    next to an escape."""
+    """Returns a character, escaped if it is invisible, or is a joiner that joins nothing: at the
+    start, at the end, or next to an escape."""
     character = text[place]
     if character == "\\" or not (character.isprintable() or joins(text, place)):
         return character.encode("unicode_escape").decode()
@@ -42,7 +42,7 @@ def _seen(text: str, place: int) -> str:
 
 
 def quoted_list(texts: Sequence[str]) -> str:
-    """Returns the pieces of a text; a mark at the start of a piece gets a circle.
+    """Quotes the pieces of a text; a combining mark at the start of a piece gets a dotted circle.
 
     >>> quoted_list(["\u0e01", "\u0e34\u0e19"])
     "['\u0e01', '\u25cc\u0e34\u0e19']"
@@ -51,7 +51,7 @@ def quoted_list(texts: Sequence[str]) -> str:
 
 
 def show(token: bytes, limit: int = 60) -> str:
-    """Returns a token for messages: its text in quotes, or its bytes when they are not text.
+    """Returns a token for messages: its text in quotes, or its bytes if they are not text.
 
     >>> show("一只".encode()), show(b" \\xe4")
     ("'一只'", "b' \\\\xe4'")
@@ -63,7 +63,7 @@ def show(token: bytes, limit: int = 60) -> str:
 
 
 def id_range(ids: Sequence[int]) -> str:
-    """Formats the ids of new tokens, which are given in order.
+    """Formats the ids of new tokens, given in ascending order.
 
     >>> id_range([7]), id_range([7, 8, 9]), id_range([])
     ('id 7', 'ids 7 to 9', 'no ids')
@@ -74,7 +74,7 @@ def id_range(ids: Sequence[int]) -> str:
 
 
 def parting(one: Sequence[int], other: Sequence[int], most: int = 6) -> tuple[str, str]:
-    """Formats two lists of ids from the first difference on: at most ``most`` ids of each.
+    """Formats two lists of ids from the first difference on, with at most ``most`` ids of each.
 
     >>> parting([1, 2, 3, 4, 5], [1, 2, 3, 9])
     ('[…, 3, 4, 5]', '[…, 3, 9]')
@@ -101,7 +101,7 @@ def few(words: Sequence[str], most: int = 5) -> str:
 
 
 def token_text(token: bytes) -> str:
-    """Returns a token with visible boundaries: without quotes, spaces as signs.
+    """Returns a token with visible boundaries: without quotes, and with signs for spaces.
 
     >>> token_text(b" it's\\n"), token_text("\u0e34\u0e19".encode()), token_text(b"\\xe4a")
     ("\u00b7it's\u23ce", '\u25cc\u0e34\u0e19', '\\\\xe4a')
@@ -112,7 +112,7 @@ def token_text(token: bytes) -> str:
 
 
 def in_order(tokens: Iterable[bytes], shown: Callable[[bytes], str] = token_text) -> list[str]:
-    """Returns consecutive tokens: a character that several tokens share is in the first.
+    """Returns consecutive tokens; the first of several tokens that share a character shows it.
 
     >>> in_order([b" a", b"\\xe4\\xb8", b"\\x80"])
     ['\u00b7a', '一', '‥']

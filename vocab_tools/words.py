@@ -1,4 +1,4 @@
-"""Reads word lists, with a word on each line, or a word, a tab and its frequency."""
+"""Reads word lists, whose lines are a word, or a word, a tab and a frequency."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .text import quoted, shorten
 if TYPE_CHECKING:
     from .extend.propose import Proposal
 
-#: Source of words: the path of a list, an open binary file, or lines.
+#: A source of words: the path of a list, an open binary file, or lines.
 WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
 
-#: Maximum number of bad lines named in an error.
+#: Maximum number of bad lines to name in an error.
 MOST_LINES_NAMED = 10
 
-#: Scripts without spaces between words, by the first word of their characters' names.
+#: Scripts without spaces between words: the first words in the names of their characters.
 SPACELESS_SCRIPTS = frozenset(
     ["CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "YI"]
 )
 
 
 class WordListError(ValueError):
-    """A word list has unusable lines. The text names them by number."""
+    """Error for a word list with unusable lines. The message names the line numbers."""
 
 
 def read_words(
@@ -44,19 +44,19 @@ def read_words(
 ) -> dict[str, int]:
     """Reads words and their frequencies.
 
-    A line is cut at its tab; in a list without tabs every line is a word with the frequency 1.
-    Spaces before a word belong to the word: within text, words are ``" word"``. Words are
-    NFC-normalized; repeated words add up; empty lines are skipped.
+    A line is cut at its tab; in a list without tabs, every line is a word with the frequency 1.
+    Spaces before a word are part of the word, because words within text are ``" word"``. Words are
+    normalized to NFC, frequencies of repeated words are added, and empty lines are skipped.
 
     Args:
         source: the path of a file, an open binary file, or lines.
         lenient: use 1 for a missing frequency, for a frequency that is not a positive integer, and
-            for a line with two or more tabs (the word is then the text before the first tab).
+            for a line with two or more tabs, whose word is the text before the first tab.
         notes: a list that receives notes for the user.
 
     Returns:
         The frequency of each word, in the order of first occurrence. A frequency is a whole number,
-        which may be written like ``12.0``.
+        which can also be written like ``12.0``.
 
     Raises:
         WordListError: only some lines have a tab, or a line has two tabs, no word, or a frequency
@@ -116,7 +116,7 @@ def _read(path: str) -> bytes:
 
 
 def _given(lines: Any) -> Iterable[str]:
-    """Yields the given lines. Raises TypeError for items other than text."""
+    """Yields the given lines. Raises TypeError for an item that is not text."""
     if isinstance(lines, (bytes, bytearray)) or not isinstance(lines, Iterable):
         raise TypeError(
             "words are the path of a list, a file that is open, lines, or a dict of words and "
@@ -156,23 +156,23 @@ def _lines(source: WordSource, notes: list[Note]) -> Iterable[str]:
         raise WordListError(
             f"line {line} of {name} is not UTF-8 (byte {error.start}); save the list as UTF-8"
         ) from error
-    # Cuts at line ends only: str.splitlines would also cut at form feeds and the like.
+    # Cuts only at line ends: str.splitlines would also cut at form feeds and similar characters.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _lacks_word(line: str) -> bool:
-    """Returns True if the only tab of a line has nothing before it: stripping removes such a
+    """Returns True if a line's only tab comes before any word, so that stripping would remove the
     tab."""
     return line.lstrip(" ").startswith("\t") and "\t" not in line.strip()
 
 
 def _frequency(fields: list[str], lenient: bool) -> tuple[int, str | None]:
-    """Returns the frequency in a line, and the error, if any."""
+    """Returns the frequency in a line, and a description of the error, if any."""
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
         return 1, None if lenient else problem
     text = fields[1].strip()
-    # Spreadsheets write whole numbers like this.
+    # Spreadsheets write whole numbers as 12.0.
     text = re.sub(r"^([0-9]+)\.0*$", r"\1", text)
     if re.fullmatch(r"[0-9]{1,3}([,_. '\u00a0\u2019\u202f][0-9]{3})+", text):
         digits = "".join(filter(str.isdigit, text))
@@ -201,10 +201,10 @@ def is_spaced(word: str) -> bool:
 
 
 def listed_words(source: WordSource | Proposal) -> list[str]:
-    """Returns the words of a list unchanged, without normalization and frequencies.
+    """Returns the words of a list without frequencies, and without normalizing them.
 
-    A mapping from :func:`read_words` gives its keys; a result of :func:`vocab_tools.propose_words`
-    gives its words.
+    Returns the keys of a mapping from :func:`read_words`, and the words of a result of
+    :func:`vocab_tools.propose_words`.
 
     >>> listed_words(["一只\\t200", "", " 猫"])
     ['一只', ' 猫']

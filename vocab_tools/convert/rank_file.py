@@ -22,8 +22,8 @@ class UnknownPatternError(ValueError):
     """Error for a rank file without a pattern.
 
     Args:
-        path: the file.
-        way_out: the advice to the user.
+        path: the path of the file.
+        way_out: advice for the user.
     """
 
     def __init__(self, path: str | Path, way_out: str = "give --pattern or --pattern-regex"):
@@ -47,7 +47,7 @@ def load(
     """Reads a rank file and its sidecar file.
 
     Raises:
-        ValueError: the file is malformed, or there is no pattern.
+        ValueError: the file is malformed, or its pattern is unknown.
         OSError: the file cannot be read.
     """
     ranks = load_ranks(path)
@@ -123,7 +123,7 @@ def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
 
 
 def notes(definition: Definition) -> list[str]:
-    """Returns notes on what the file cannot store."""
+    """Returns notes on parts of a definition that a rank file cannot store."""
     if not definition.others:
         return []
     entries = plural(len(definition.others), "entry", "entries")

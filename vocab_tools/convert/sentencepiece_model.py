@@ -1,4 +1,4 @@
-"""Writes a SentencePiece ``.model`` that equals a ``tokenizer.json``, if there is one."""
+"""Writes a ``tokenizer.json`` as an equivalent SentencePiece ``.model``, if possible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-#: Numbers of piece types in a file.
+#: Numbers of the piece types in a ``.model``.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 _MODELS = {"Unigram": 1, "BPE": 2}
@@ -15,9 +15,9 @@ _MARK = "▁"
 
 
 def written(contents: dict[str, Any]) -> bytes:
-    """Returns the ``.model`` of a ``tokenizer.json``.
+    """Returns a ``tokenizer.json`` as a ``.model``.
 
-    Special tokens become control pieces, other added tokens user-defined pieces.
+    Special tokens become control pieces; other added tokens become user-defined pieces.
 
     Raises ValueError, naming the feature, for a feature that such a file cannot express.
     """
@@ -66,12 +66,12 @@ def written(contents: dict[str, Any]) -> bytes:
     return body + message(2, *trainer) + message(3, *normalizer)
 
 
-#: Pieces whose ids have separate fields in a file.
+#: Pieces whose ids a ``.model`` stores in separate fields.
 _IDS = {"bos": ("<s>", "[CLS]"), "eos": ("</s>", "[SEP]"), "pad": ("<pad>", "[PAD]")}
 
 
 def check_pipeline(contents: dict[str, Any]) -> None:
-    """Raises the errors of :func:`written` that do not depend on the tokens."""
+    """Raises those errors of :func:`written` that do not depend on the tokens."""
     _refuse(_problems(contents))
 
 
@@ -105,8 +105,8 @@ def _problems_of_tokens(model: dict[str, Any]) -> Iterator[str]:
 
 
 def _rules(contents: dict[str, Any]) -> tuple[bytes, set[str], list[str]]:
-    """Returns the table of rules, the settings that apply ("spaces", "prefix", "mark"), and
-    features that a ``.model`` cannot express."""
+    """Returns the table of normalization rules, the settings that apply ("spaces", "prefix",
+    "mark"), and features that a ``.model`` cannot express."""
     normalizer, cut = contents["normalizer"], contents["pre_tokenizer"]
     parts = [] if normalizer is None else list(_steps(normalizer))
     table = b""
@@ -141,7 +141,7 @@ def _steps(normalizer: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _steps(part)
 
 
-#: Pattern of what SentencePiece removes: spaces at both ends, and marks at the end.
+#: Pattern for the text that SentencePiece removes: spaces at both ends, and marks at the end.
 ENDS = f"\\A +|[ {_MARK}]+\\z"
 
 _STEPS: dict[tuple[str, Any, Any], str] = {
@@ -154,7 +154,7 @@ _STEPS_SHOWN = {"ends": "Replace", "spaces": "Replace", "prefix": "Prepend", "ma
 
 
 def _name(part: dict[str, Any]) -> str:
-    """Returns the setting of a normalizer, or its type."""
+    """Returns the setting that a normalizer stands for, or else the normalizer's type."""
     pattern = None if "pattern" not in part else next(iter(part["pattern"].values()))
     kind: str = part["type"]
     return _STEPS.get((kind, pattern, part.get("content", part.get("prepend"))), kind)
@@ -191,7 +191,7 @@ def _varint(value: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """Returns a whole number as a field of protobuf."""
+    """Encodes a whole number as a protobuf field."""
     return _varint(field << 3) + _varint(value)
 
 
@@ -206,6 +206,6 @@ def text(field: int, value: str) -> bytes:
 
 
 def message(field: int, *parts: bytes) -> bytes:
-    """Returns a message made of these parts, or bytes, as a field of protobuf."""
+    """Encodes a message made of these parts, or bytes, as a protobuf field."""
     body = b"".join(parts)
     return _varint(field << 3 | 2) + _varint(len(body)) + body

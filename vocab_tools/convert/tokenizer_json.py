@@ -13,7 +13,7 @@ from ..text import few, plural, show
 from .definition import Definition, Merge, by_id, missing_bytes
 from .pre_tokenizer import pattern_of, pre_tokenizer_of
 
-#: Maximum number of bytes that a byte-level vocabulary may lack; others lack more.
+#: Maximum number of missing bytes; a vocabulary that lacks more bytes is not byte-level.
 _MOST_MISSING = 64
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
@@ -27,7 +27,7 @@ def parse(contents: str) -> Definition:
             supported exactly; the message has the JSON path.
         ValueError: the file is malformed.
     """
-    # Raises for unsupported and malformed parts, which it names.
+    # Raises an error that names an unsupported or malformed part.
     kind = type(Tokenizer.from_str(contents).model).__name__
     if kind != "BPE":
         raise UnsupportedTokenizer(f"model.type: {kind} does not merge; only BPE is converted")
@@ -41,7 +41,7 @@ def parse(contents: str) -> Definition:
 def definition_of(
     vocabulary: Mapping[str, int], merges: list[Merge], settings: dict[str, Any]
 ) -> Definition:
-    """Returns the definition for a vocabulary, merges and the rest of the file."""
+    """Returns the definition made of a vocabulary, merges and the rest of a file."""
     added = {token["content"]: int(token["id"]) for token in settings.get("added_tokens") or []}
     made = {left + right for left, right in merges}
     tokens: dict[bytes, int] = {}
@@ -72,7 +72,7 @@ def definition_of(
 
 
 def _merge(merge: str | list[str]) -> Merge | None:
-    """Returns a merge in either spelling; None for the version line, and for a part that is not
+    """Parses a merge in either spelling; returns None for the version line, and if a part is not
     byte-level."""
     if isinstance(merge, str):
         if merge.startswith("#version"):
@@ -83,7 +83,7 @@ def _merge(merge: str | list[str]) -> Merge | None:
 
 
 def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
-    """Returns the Unicode form that equals the normalizer, or the reason why none does."""
+    """Returns the normalizer's Unicode form, or the reasons why the normalizer is not a form."""
     while isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
         parts = normalizer["normalizers"]
         if len(parts) > 1:
@@ -108,7 +108,7 @@ def _flags(added: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def dump(definition: Definition) -> bytes:
-    """Returns the ``tokenizer.json`` of a definition.
+    """Returns a definition as a ``tokenizer.json``.
 
     Raises ValueError if the format cannot represent the definition.
     """
@@ -125,7 +125,7 @@ def dump(definition: Definition) -> bytes:
 
 
 def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dict[str, int]]:
-    """Returns the rest of the file, and the vocabulary in ascending order of ids."""
+    """Returns the file's contents without tokens and merges, and the vocabulary sorted by id."""
     missing = missing_bytes(definition.tokens)
     if definition.merges is not None and len(missing) > _MOST_MISSING:
         raise ValueError(
@@ -159,8 +159,8 @@ def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dic
 
 
 def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
-    """Returns the special tokens that must be in the model's vocabulary: all, unless adding them
-    one by one gives the same ids."""
+    """Returns the special tokens that must be in the model's vocabulary: all special tokens, or
+    none if adding them one by one assigns the same ids."""
     size = len(definition.tokens) + len(definition.others)
     highest = -1
     for name, number in sorted(definition.special_tokens.items(), key=lambda row: row[1]):
@@ -173,7 +173,7 @@ def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
 
 
 def added_rows(special_tokens: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Returns the rows of special tokens, in ascending order of ids."""
+    """Returns the rows that add special tokens, in ascending order of ids."""
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     rows = sorted(special_tokens.items(), key=lambda row: row[1])
     return [{"id": id, "content": name, **flags, "special": True} for name, id in rows]
@@ -211,7 +211,7 @@ def fresh_settings(
 
 
 def hole_note(definition: Definition) -> str | None:
-    """Returns a note about unused ids."""
+    """Returns a note about unused ids; None if every id is used."""
     used = {*definition.tokens.values(), *definition.special_tokens.values()}
     used.update(definition.others.values())
     rows = max(used) + 1

@@ -1,4 +1,4 @@
-"""Settings for cutting text into pieces, for counts and trained vocabularies."""
+"""Settings for cutting text into pieces, which counts and trained vocabularies record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpe_engine.texts.plain_text import BEHIND_WORDS
 from ..patterns import Pattern, find_pattern, is_published
 from ..text import shorten
 
-#: Default pattern without a base: combining marks stay with their letters.
+#: Default pattern without a base; it never cuts between a letter and its combining marks.
 DEFAULT_PATTERN = "o200k_base"
 
 
@@ -23,16 +23,16 @@ class Cutting:
 
     #: Regular expression whose matches are the pieces.
     pattern: str
-    #: Names to cut out of the text: no piece contains or crosses them.
+    #: Names to cut out of the text: no piece contains or crosses a name.
     special_tokens: tuple[str, ...] = ()
-    #: True if text is first normalized to NFC.
+    #: True if text is normalized to NFC before cutting.
     nfc: bool = False
-    #: True if cutting after a word inside a line does not change pieces.
+    #: True if cutting text after a word inside a line keeps the pieces.
     inside_lines: bool = False
 
     @property
     def normalization(self) -> str | None:
-        """Unicode normalization form, as an encoding spells it."""
+        """The Unicode normalization form in the spelling of encodings."""
         return "NFC" if self.nfc else None
 
     def counter(self) -> vocabulary.PieceCounts:
@@ -42,7 +42,7 @@ class Cutting:
         )
 
     def dump(self) -> str:
-        """Returns the JSON for the metadata of a file of counts."""
+        """Returns the settings as JSON, for the metadata of a file of counts."""
         return json.dumps(
             {"pattern": self.pattern, "special_tokens": self.special_tokens, "nfc": self.nfc}
         )
@@ -65,9 +65,9 @@ def cutting(
     """Returns the settings for cutting text by a pattern.
 
     Args:
-        pattern: the name of an encoding, or a regular expression; by default o200k_base's.
-        special_tokens: names to cut out.
-        nfc: normalize text to NFC; by default as the named encoding does.
+        pattern: the name of an encoding, or a regular expression; o200k_base's pattern by default.
+        special_tokens: names to cut out of the text.
+        nfc: whether to normalize text to NFC; by default as the named encoding does.
 
     Raises:
         ValueError: the encoding is unknown, the expression does not compile, or a special token is
@@ -79,7 +79,7 @@ def cutting(
             raise ValueError("a special token is empty; give it a name")
         if name in special_tokens[:number]:
             raise ValueError(f"the special token {name!r} is given twice")
-        # Files are read in blocks that end at line ends.
+        # A name with a line end could be cut, because files are read in blocks of lines.
         if "\n" in name or "\r" in name:
             raise ValueError(f"the special token {name!r} has a line end; give it another name")
     return Cutting(

@@ -23,10 +23,10 @@ from .scripts import script_of
 
 @dataclass(frozen=True)
 class ChangedPiece:
-    """A piece of text with changed ids."""
+    """A piece of text whose ids change."""
 
     text: str
-    #: Occurrences in the corpus.
+    #: Number of occurrences in the corpus.
     count: int
     before: list[int]
     after: list[int]
@@ -34,7 +34,7 @@ class ChangedPiece:
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Token counts of a part of the corpus: a file, or the text in one script."""
+    """Token counts of a part of the corpus: one file, or all text in one script."""
 
     name: str
     before: int
@@ -42,17 +42,17 @@ class TokenCounts:
 
     @property
     def saved(self) -> float:
-        """Share of saved tokens."""
+        """Share of the tokens that are saved."""
         return (self.before - self.after) / self.before if self.before else 0.0
 
 
 @dataclass(frozen=True, repr=False)
 class CorpusEffect(Brief):
-    """Token counts of a corpus with the base and with the extended vocabulary."""
+    """Token counts of a corpus with the base vocabulary and with the extended vocabulary."""
 
     tokens_before: int
     tokens_after: int
-    #: Number of pieces in the corpus, and number of pieces with changed ids.
+    #: Number of pieces in the corpus; number of pieces whose ids change.
     pieces: int
     changed: int
     #: Pieces that change but contain no new word, most frequent first.
@@ -60,7 +60,7 @@ class CorpusEffect(Brief):
     #: Token counts by file, in the given order, and by script, most tokens first.
     files: list[TokenCounts] = field(default_factory=list)
     scripts: list[TokenCounts] = field(default_factory=list)
-    #: Tokens that each new token saves. The numbers add up to the savings of the corpus.
+    #: Number of tokens that each new token saves. The numbers add up to the savings of the corpus.
     saved_by_token: dict[bytes, int] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def corpus_effect(
     errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> CorpusEffect:
-    """Encodes files with two vocabularies that share a pattern, and compares piece by piece.
+    """Encodes files with two vocabularies that share a pattern, and compares the ids of each piece.
 
     Args:
         path: one or more files: text in UTF-8, JSON lines, Parquet, Arrow, CSV; compressed or not.
@@ -90,11 +90,11 @@ def corpus_effect(
         nfc: normalize text to Unicode NFC first, as Qwen's encoding does.
         field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        progress: called repeatedly with the number of bytes done and of all bytes.
+        progress: called repeatedly with the number of bytes done and the number of all bytes.
 
     Raises:
         ValueError: a file is not UTF-8.
-        TypeError: an argument has another type; the message names the argument.
+        TypeError: an argument has a wrong type; the message names the argument.
         OSError: a file cannot be read.
     """
     paths = given_paths(path)
@@ -137,7 +137,7 @@ class _Comparison:
         self.scripts: dict[str, list[int]] = {}
 
     def add(self, counts: CorpusCounts) -> tuple[int, int]:
-        """Adds a file. Returns its token counts before and after."""
+        """Adds the counts of a file, and returns the file's token counts before and after."""
         tokens_before = tokens_after = 0
         for piece, count in counts.texts():
             before, after = self.savings.add(piece, count)

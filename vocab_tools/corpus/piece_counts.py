@@ -1,4 +1,4 @@
-"""Counts the pieces of a corpus on all cores and in bounded memory."""
+"""Counts the pieces of a corpus on all cores, in bounded memory."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from ..patterns import is_published
 from ..text import plural
 from .cutting import Cutting
 
-#: Called with the number of bytes done and of all bytes.
+#: Called with the number of bytes done and the number of all bytes.
 ProgressFunction = Callable[[int, int], None]
 
-#: Default memory for counts, in bytes.
+#: Default memory limit for counts, in bytes.
 DEFAULT_MEMORY = 1 << 30
 
 #: Number of pieces to move at a time between files and tables.
 ROWS = 1 << 16
 
-#: Tables are moved to a file at this fraction of the memory, because they double when they grow,
-#: and are joined later.
+#: Tables are moved to a file when they reach the memory limit divided by this number, because
+#: tables double when they grow, and are joined later.
 TABLES_SHARE = 3
 
-#: Number of files of counts to merge into one: few files are open at a time, and each count is
-#: rewritten only a logarithmic number of times.
+#: Number of files of counts to merge into one file: few files are open at a time, and each count
+#: is rewritten only a logarithmic number of times.
 _MERGED_FILES = 16
 
 
 class TooLittleMemory(ValueError):
-    """The distinct pieces exceed the memory for training."""
+    """Error for distinct pieces that exceed the memory for training."""
 
 
 @dataclass(repr=False)
 class CorpusCounts(Brief):
     """Counts of the distinct pieces of a corpus, in memory and in temporary files.
 
-    A context manager: leaving it deletes the files.
+    A context manager, whose exit deletes the files.
     """
 
     cutting: Cutting
     pieces: vocabulary.PieceCounts = field(init=False)
-    #: Sorted files of counts, written when memory was full.
+    #: Paths of sorted files of counts, written when memory was full.
     files: list[str] = field(default_factory=list)
-    #: Characters and bytes of text.
+    #: Number of characters and number of bytes in the text.
     characters: int = 0
     text_bytes: int = 0
-    #: Number of omitted distinct rare pieces, and the total number of their occurrences.
+    #: Number of distinct rare pieces that were dropped; total number of their occurrences.
     dropped: tuple[int, int] = (0, 0)
     _folder: tempfile.TemporaryDirectory[str] | None = None
-    #: Number of merges of the counts of each file, and number of files so far.
+    #: How often the counts of each file were merged; number of files written so far.
     _levels: list[int] = field(default_factory=list)
     _written: int = 0
 
@@ -83,7 +83,7 @@ class CorpusCounts(Brief):
     def spill(self) -> None:
         """Moves the counts in memory to a file.
 
-        Raises OSError, naming the folder, for a full disk.
+        Raises an OSError that names the folder if the disk is full.
         """
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="vocab-tools-")
@@ -113,8 +113,8 @@ class CorpusCounts(Brief):
             os.unlink(part)
 
     def rows(self, least: int = 1) -> Iterator[tuple[list[bytes], list[int]]]:
-        """Moves all counts to files; yields the pieces with at least ``least`` occurrences and
-        their counts, in byte order, some thousands at a time."""
+        """Moves all counts to files, and yields lists of pieces with at least ``least`` occurrences
+        and lists of their counts, in byte order, some thousands at a time."""
         if self.pieces.memory() or not self.files:
             self.spill()
         return self._rows(vocabulary.CountReader(self.files), least)
@@ -133,7 +133,7 @@ class CorpusCounts(Brief):
             yield pieces, counts
 
     def texts(self) -> Iterator[tuple[str, int]]:
-        """Yields each piece as text, with its count, in byte order."""
+        """Yields each piece as text with its count, in byte order."""
         for pieces, counts in self.rows():
             yield from zip(map(bytes.decode, pieces), counts)
 
@@ -177,11 +177,11 @@ def count_corpus(
         cutting: how text is cut into pieces.
         field: the field that contains the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        max_memory: bytes of memory for the tables; further counts go to temporary files. Text
-            waiting to be counted adds two blocks for each thread: of a megabyte or less, or longer
-            if lines are longer.
-        num_threads: the number of threads; by default, and at most, one for each processor.
-        progress: called repeatedly with the number of bytes done and of all bytes.
+        max_memory: bytes of memory for the tables; further counts go to temporary files. Text that
+            waits to be counted takes two more blocks per thread, of up to a megabyte or one longer
+            line each.
+        num_threads: the number of threads; at most one per processor, which is the default.
+        progress: called repeatedly with the number of bytes done and the number of all bytes.
 
     Raises:
         ValueError: a file is not UTF-8, or lacks the field.
@@ -222,8 +222,8 @@ def count_corpus(
                     counts.text_bytes += size
                     file, done = number, size + (done if number == file else 0)
                     if progress is not None:
-                        # Compressed files have more text than bytes: count at most the size of
-                        # the file. Data from pipes has no size.
+                        # A compressed file has more text than bytes: counts at most the size of
+                        # the file. The size of a pipe is unknown.
                         before, most_done = sum(sizes[:number]), sizes[number]
                         progress(before + min(done, most_done) if total else done, total)
             if not is_over:
@@ -235,14 +235,14 @@ def count_corpus(
 
 
 def outside_note(counts: CorpusCounts, piece_bytes: int) -> str | None:
-    """Returns a sentence about text outside all pieces: encoding loses such text.
+    """Returns a note about text outside all pieces, which encoding loses; None without such text.
 
-    Patterns of published encodings match every character. The number of bytes is unknown after rare
+    Patterns of published encodings match every character. The number of bytes is unknown if rare
     pieces were dropped or text was normalized.
 
     Args:
         counts: the counts.
-        piece_bytes: number of bytes in all pieces.
+        piece_bytes: the number of bytes in all pieces.
     """
     cut = counts.cutting
     outside = counts.text_bytes - piece_bytes
@@ -256,7 +256,7 @@ def outside_note(counts: CorpusCounts, piece_bytes: int) -> str | None:
 
 
 def dropped_note(counts: CorpusCounts) -> str | None:
-    """Returns a sentence about omitted rare pieces, if there are any."""
+    """Returns a note about rare pieces that were dropped; None without such pieces."""
     pieces, occurrences = counts.dropped
     if not pieces:
         return None

@@ -1,4 +1,4 @@
-"""`Savings`: the tokens saved in a corpus, by new token."""
+"""`Savings`: the number of tokens that each new token saves in a corpus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bpe_engine import vocabulary
 
 
 class Savings:
-    """Token counts of pieces with a base and with an extended vocabulary of the same pattern.
+    """Token counts of pieces with a base and with an extended vocabulary that share a pattern.
 
     >>> ranks = {bytes([byte]): byte for byte in range(256)}
     >>> base = vocabulary.make_encoding("base", ranks, ".+", {})
@@ -26,12 +26,12 @@ class Savings:
         self._new = {id: t for t, id in extended.mergeable_ranks.items() if t not in known}
         self.before: int = 0
         self.after: int = 0
-        #: Tokens that each new token saves. All savings of a piece count for its longest new token,
-        #: so the numbers add up to the savings of the corpus.
+        #: Number of tokens that each new token saves. All savings of a piece count for the piece's
+        #: longest new token, so the numbers add up to the savings of the corpus.
         self.by_token: Counter[bytes] = Counter()
 
     def add(self, piece: str, count: int) -> tuple[list[int], list[int]]:
-        """Adds a piece that occurs ``count`` times; returns its ids before and after."""
+        """Adds a piece that occurs ``count`` times, and returns its ids before and after."""
         before = vocabulary.encode_piece(self._base, piece)
         after = vocabulary.encode_piece(self._extended, piece)
         self.before += count * len(before)

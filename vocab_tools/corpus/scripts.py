@@ -50,7 +50,7 @@ def scripts_of(text: str) -> set[str]:
 
 
 def script_named(name: str) -> str:
-    """Returns a script by its usual name; "other" means text without letters.
+    """Returns the script with a common name; "other" is the script of text without letters.
 
     Raises ValueError for an unknown script.
 
@@ -66,5 +66,5 @@ def script_named(name: str) -> str:
 
 @functools.cache
 def _known_scripts() -> frozenset[str]:
-    """Returns the scripts of the Basic Multilingual Plane."""
+    """Returns the scripts of all letters in the Basic Multilingual Plane."""
     return frozenset(scripts_of("".join(map(chr, range(0xD800)))))

@@ -1,1 +1,1 @@
-"""Adds rows for new tokens to the embedding table of a model."""
+"""Adds rows for new tokens to a model's embedding table."""

@@ -21,14 +21,14 @@ class Numpy:
         self.package: Any = numpy
 
     def check(self, matrix: Any) -> Any:
-        """Returns the table. Raises TypeError if the table has no floating-point numbers."""
+        """Returns the table as an array. Raises TypeError unless it has floating-point numbers."""
         matrix = self.package.asarray(matrix)
         if not self.package.issubdtype(matrix.dtype, self.package.floating):
             raise TypeError(f"the table holds {matrix.dtype}; expected floating-point numbers")
         return matrix
 
     def wide(self, matrix: Any) -> Any:
-        """Converts to at least single precision, because half precision overflows in norms."""
+        """Converts to at least single precision, because norms overflow in half precision."""
         single = self.package.float32
         return self.to(matrix, self.package.promote_types(matrix.dtype, single))
 
@@ -39,7 +39,7 @@ class Numpy:
         return self.package.linalg.norm(matrix, axis=1)
 
     def zeros(self, matrix: Any, size: int) -> Any:
-        """Returns a table of zeros with this many rows, and the width and type of another table."""
+        """Returns a table of zeros with ``size`` rows, and the width and type of ``matrix``."""
         return self.package.zeros((size, matrix.shape[1]), dtype=matrix.dtype)
 
 

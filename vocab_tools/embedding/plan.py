@@ -1,4 +1,4 @@
-"""Plans the embedding rows of new tokens, each a mean of the rows of its parts.
+"""Plans the embedding rows of new tokens: each row is the mean of the rows of the token's parts.
 
 Four sizes are often confused: the number of *ranks*, the number of *special tokens*, the *largest
 id plus one* (ids have gaps), and the number of *rows* of the table (often padded). A plan states
@@ -32,30 +32,30 @@ from ..text import plural, quoted, show
 
 
 class EmbeddingPlan(dict[int, list[int]]):
-    """The base ids that make up each new id, as a dict with more attributes."""
+    """A dict from each new id to the base ids that make it up, with additional attributes."""
 
-    #: Sizes of the vocabulary before and after; see :func:`embedding_plan`.
+    #: Sizes of the vocabulary before and after the extension; see :func:`embedding_plan`.
     sizes: dict[str, int]
-    #: Unused ids from the base's maximum to the new maximum: ranges of first and last id.
+    #: Unused ids between the base's maximum and the new maximum, as ranges of first and last id.
     gaps: list[tuple[int, int]]
-    #: Ids of the base's tokens, with trained rows.
+    #: Ids of the base's tokens, whose rows are trained.
     base_ids: list[int]
-    #: Bytes of the new tokens and of their parts, by id; {} in a plan from a file.
+    #: Bytes of the new tokens and their parts, by id; {} in a plan that was read from a file.
     tokens: dict[int, bytes]
 
     def __repr__(self) -> str:
         return f"<EmbeddingPlan of {plural(len(self), 'new id')}>"
 
     def _repr_html_(self) -> str | None:
-        """Returns the report on the plan, for notebooks."""
+        """Returns the report on the plan as HTML, for notebooks."""
         return in_notebook(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result of :meth:`dump` to a file. Replaces an existing file."""
+        """Writes the result of :meth:`dump` to a file, replacing an existing file."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
-        """Returns the plan as JSON for :func:`read_plan`; ids of the base as ranges."""
+        """Returns the plan as JSON for :func:`read_plan`, with ids of the base as ranges."""
         contents = {
             "sizes": self.sizes,
             "gaps": self.gaps,
@@ -114,29 +114,29 @@ def embedding_plan(
     descriptions: Mapping[str, str] | None = None,
     special_tokens: Mapping[str, int] | str | None = None,
 ) -> EmbeddingPlan:
-    """Plans the row of every new id from the base ids whose tokens make it up.
+    """Plans the row of every new id: finds the base ids whose tokens make up the new token.
 
     Args:
-        base: a rank file, ranks, or an encoding; for added tokens alone, any tokenizer.
+        base: a rank file, ranks, or an encoding; any tokenizer if only added tokens are new.
         extra: the new tokens: a rank file, ranks, or a list of files and ranks.
         added_tokens: names and ids of new tokens without merges: control tokens and added tokens.
-            Tokens of the base are ignored, so you may pass all tokens of a new ``tokenizer.json``
+            Tokens of the base are ignored, so you can pass all tokens of a new ``tokenizer.json``
             (:func:`vocab_tools.read_special_tokens`).
-        descriptions: texts by names of added tokens. The row of such a token is made of the ids of
-            its description, or else of its name.
+        descriptions: texts by the names of added tokens. The row of an added token is made from the
+            ids of its description, or else of its name.
         special_tokens: names and ids, or the name of an encoding; by default the special tokens of
             ``base``, if ``base`` is an encoding, or of the published ranks at its start.
 
     Returns:
-        A mapping of new id to base ids, in ascending order of ids. ``sizes`` has ``base_ranks``,
+        A mapping from new ids to base ids, in ascending order of ids. ``sizes`` has ``base_ranks``,
         ``extra_ranks``, ``special_tokens``, ``base_max_id_plus_one`` and ``max_id_plus_one``
         (special tokens included), and ``rows``, the number of rows of the table. ``gaps`` has the
-        unused ids between the two maxima, as ranges of first and last id; they get rows too.
+        unused ids between the two maxima, as ranges of first and last id; these also get rows.
 
     Raises:
-        ValueError: there is neither ``extra`` nor ``added_tokens``; a token has two ids, or an id
-            two tokens; a byte of a new token is no base token; an id is not from 0 to 2**32
-            - 2; a description is empty, or of a token that is not added.
+        ValueError: neither ``extra`` nor ``added_tokens`` is given; a token has two ids, or an id
+            two tokens; a byte of a new token is not a base token; an id is not from 0 to
+            2**32 - 2; a description is empty, or describes a token that is not added.
         TypeError: ``extra`` is not a source of ranks.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
@@ -182,8 +182,8 @@ def embedding_plan(
 
 
 def texts_of(names: Iterable[str], descriptions: Mapping[str, str]) -> dict[str, str]:
-    """Returns the text whose tokens make up each added token. Raises ValueError for a description
-    that is empty, or of another token."""
+    """Returns the text whose tokens make up each added token. Raises ValueError if a description is
+    empty, or describes a token that is not added."""
     names = list(names)
     if unknown := [name for name in descriptions if name not in names]:
         raise ValueError(f"{unknown[0]!r} has a description, and is not a token that is added")
@@ -206,7 +206,7 @@ def plan_of(
     plan = EmbeddingPlan()
     for (token, number), parts in sorted(zip(new.items(), made_of), key=lambda row: row[0][1]):
         if parts is None:
-            # A single byte as a new token suggests a whole vocabulary.
+            # A new token of one byte suggests that ``extra`` is a whole vocabulary.
             way = "is it the other way round? The base comes first" if len(token) == 1 else ""
             raise ValueError(
                 f"{token!r} has a byte that is not a token of the base, so nothing defines what its "
@@ -238,7 +238,7 @@ def plan_of(
 def _opened(
     base: RankSource | Base, special_tokens: Mapping[str, int] | str | None, needs_ranks: bool
 ) -> tuple[dict[bytes, int], Mapping[str, int], Callable[[str], list[int]]]:
-    """Returns the tokens of a base, its special tokens, and the encoder of texts."""
+    """Returns the base's tokens, its special tokens, and a function that encodes text."""
     try:
         found = open_base(base)
     except UnsupportedTokenizer:

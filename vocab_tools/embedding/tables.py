@@ -1,4 +1,4 @@
-"""Creates embedding rows in numpy arrays and torch tensors."""
+"""Appends rows to embedding tables that are numpy arrays or torch tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ranks import count_ids, free_ranges
 from .arrays import Numpy, Torch, is_torch
 from .plan import EmbeddingPlan
 
-#: Ways to make a row; see :func:`extend_embeddings`.
+#: Methods for making a row; see :func:`extend_embeddings`.
 METHODS = ("mean", "mean-raw", "zeros")
 
 #: Maximum number of rows without a token that :func:`extend_embeddings` appends: a table with 4096
@@ -29,23 +29,23 @@ def extend_embeddings(
     """Returns a copy of an embedding table with rows for the new ids.
 
     Args:
-        table: numpy array or torch tensor of shape (rows, width), with floating-point numbers. The
-            table must have the rows of the base's tokens and special tokens; padding rows after
-            them are filled if the plan has ids for them.
+        table: a numpy array or torch tensor of shape (rows, width) with floating-point numbers. The
+            table must have rows for the base's tokens and special tokens; padding rows after these
+            are filled if the plan has ids for them.
         plan: the result of :func:`embedding_plan`.
         method: ``mean``, the mean of the rows of the token's parts, scaled to the mean norm of the
             base's rows; ``mean-raw``, the same without scaling (a mean is shorter than the rows);
             ``zeros``. Unused ids get the mean of all base rows.
-        pad_to_multiple_of: append rows, as for unused ids, up to a multiple of this number of rows.
+        pad_to_multiple_of: also append rows, as for unused ids, up to a multiple of this number.
 
     Returns:
         An array or tensor with the same number type, of shape (max(rows, plan.sizes["rows"]) padded,
         width), on the same device.
 
     Raises:
-        ValueError: the method is unknown, the table does not have two dimensions or lacks rows of
-            the base or of its special tokens; or ids far above the others would append more than
-            2**20 unused rows.
+        ValueError: the method is unknown; the table does not have two dimensions, or lacks rows of
+            the base or of its special tokens; or ids far above the other ids would append more
+            than 2**20 unused rows.
         TypeError: the table has no floating-point numbers, or ``plan`` is not a plan.
 
     >>> import numpy

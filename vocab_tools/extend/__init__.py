@@ -1,1 +1,1 @@
-"""Extends a vocabulary: proposes words, learns their merges, and numbers the new tokens."""
+"""Extends a vocabulary: proposes words, learns their merges, and assigns ids to new tokens."""

@@ -12,7 +12,7 @@ from ..notes import Note
 from ..patterns import Pattern, leaves_out_marks
 from ..text import plural, quoted, quoted_list, shorten
 
-#: Maximum number of characters of a word's pieces in a warning.
+#: Maximum length in characters of a list of a word's pieces in a warning.
 MOST_PIECES = 200
 
 
@@ -34,9 +34,9 @@ def sort_words(
     pattern: Pattern,
     notes: list[Note],
 ) -> Candidates:
-    """Sorts the words, and records why some cannot be learned.
+    """Sorts words into candidates and others, and notes why the others cannot be learned.
 
-    Raises ValueError if a word is not text, or its frequency not a positive integer.
+    Raises ValueError if a word is not text, or a frequency is not a positive integer.
     """
     splitter = pattern.splitter()
     found = Candidates({}, {}, {})
@@ -63,7 +63,7 @@ def sort_words(
 
 
 def _named(word: str) -> str:
-    """Returns a word for use in a sentence, quoted if it starts or ends with spaces."""
+    """Returns a word for use in a sentence; quotes a word that starts or ends with spaces."""
     return shorten(word if word == word.strip() else quoted(word))
 
 

@@ -1,4 +1,4 @@
-"""Extends a vocabulary in one step: proposes words of a corpus, learns and checks them."""
+"""Extends a vocabulary in one step: proposes words of a corpus, learns the words, and checks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ OF_LISTS = ("spaced form", "repeated word")
 
 @dataclass(repr=False)
 class Extension(Brief):
-    """Words of a corpus as new tokens, with the result of each step."""
+    """An extension by words of a corpus, with the result of each step."""
 
     proposal: Proposal
     learned: LearnResult
-    #: Effect on the corpus.
+    #: The effect of the new tokens on the corpus.
     effect: CorpusEffect
     #: The check of the extended vocabulary.
     checked: CheckResult
@@ -48,10 +48,10 @@ class Extension(Brief):
         return self.learned.dump()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result of :meth:`dump` to a file. Replaces an existing file.
+        """Writes the result of :meth:`dump` to a file, replacing an existing file.
 
         Raises:
-            ValueError: the check found errors. ``learned.save`` writes the tokens anyway.
+            ValueError: the check found errors. ``learned.save`` writes the tokens regardless.
             OSError: the file cannot be written.
         """
         if not self.ok:
@@ -60,7 +60,7 @@ class Extension(Brief):
         write_at_once(checked_path(path), self.dump())
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns all results as plain types for JSON."""
+        """Returns all results as plain types, for JSON."""
         return {
             "proposal": self.proposal.to_plain(),
             "learned": {**to_plain(self.learned), "corpus": self.effect.to_plain()},
@@ -79,14 +79,14 @@ def extend_vocabulary(
 
     Calls :func:`vocab_tools.propose_words`, :func:`vocab_tools.learn_merges`,
     :func:`vocab_tools.corpus_effect` and :func:`vocab_tools.check_vocabulary`. Reads the corpus
-    twice. Writes nothing.
+    twice, and writes no files.
 
     Args:
-        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` sets another
-            pattern, other special tokens or more ranks.
+        base: a rank file, ranks, or an encoding; use :func:`vocab_tools.open_base` to set a
+            different pattern or special tokens, or to add ranks.
         corpus: text files; also JSON lines, Parquet, Arrow, CSV and compressed files.
-        options: how many ids, which words, and how to learn them.
-        progress: called with the name of a step, the work done and all work.
+        options: how many ids to use, which words to propose, and how to learn words.
+        progress: called with the name of a step, the work done and the total work.
 
     Returns:
         The results of the steps: ``proposal``, ``learned``, ``effect`` and ``checked``; ``save``
@@ -150,7 +150,7 @@ def effect_of(
 
 
 def no_words(proposal: Proposal, new_ids: int) -> str:
-    """Returns the reason why there are no proposals."""
+    """Returns the reason why no word is proposed."""
     if proposal.tokens_before == 0:
         return "the corpus is empty; nothing is written"
     return (

@@ -39,33 +39,33 @@ def learn_merges(
 
     Each word is first cut by the merges of the base. Then the most frequent pair of adjacent
     pieces is merged in all words, until every word is one piece. Ties go to fewer characters, then
-    fewer bytes, then the lower text, then the lower bytes, then the pair met first.
+    fewer bytes, then the lower text, then the lower bytes, then the pair found first.
 
     Args:
         base: a rank file, ranks, or an encoding.
-        words: frequency of each word; a result of :func:`vocab_tools.propose_words`; or a word
-            list, as :func:`vocab_tools.read_words` takes it.
+        words: the frequency of each word; a result of :func:`vocab_tools.propose_words`; or a word
+            list for :func:`vocab_tools.read_words`.
         pattern: the name of an encoding, or a regular expression that cuts text into pieces. By
             default the pattern of ``base``, if ``base`` is an encoding or has the ranks of a
-            published one; else ``qwen``.
+            published vocabulary; otherwise ``qwen``.
         special_tokens: names and ids to use; by default the special tokens of ``base``, if ``base``
             is an encoding, or else of the named encoding.
         start_id: the id of the first new token. By default the first id after all ranks with enough
             consecutive ids free of special tokens; with the pattern and the special tokens of
             ``qwen``, 151851 or higher, as in add_merges.py.
-        max_merges: maximum number of tokens to learn; earlier merges are kept.
-        min_frequency: pairs with a lower frequency are not merged.
-        whole_characters: learn no token that cuts a character or crosses into one; pairs that
-            complete a character come first. Words with a character that the base cuts into three
-            pieces or more are dropped.
-        progress: called repeatedly with the number of words done and of all words.
+        max_merges: the maximum number of tokens to learn; earlier merges are kept.
+        min_frequency: the minimum frequency of a pair to merge.
+        whole_characters: learn only tokens of whole characters; pairs that complete a character
+            come first. Words with a character that the base cuts into three or more pieces are
+            dropped.
+        progress: called repeatedly with the number of words done and the number of all words.
 
     Raises:
         ValueError: the base gives a token two ids or an id two tokens; the start id collides (the
             message names the first free id); a frequency is not a positive integer; the pattern is
             neither the name of an encoding nor a valid expression; without ``max_merges``, there
             are more than 500,000 words, or more tokens than a vocabulary can have.
-        TypeError: an argument has another type; the message names the argument.
+        TypeError: an argument has a wrong type; the message names the argument.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
     >>> result = learn_merges(base, {"low": 5, "lower": 2}, start_id=300)
@@ -111,7 +111,7 @@ def learn_merges(
     steps = [Step(row[0], row[1], None, *row[2:]) for row in rows]
     if max_merges is None and len(steps) >= room:
         raise ValueError(_too_many(len(ranks), len(kept), room))
-    # Qwen's default start id fits Qwen's special tokens; others might leave a gap before it.
+    # Qwen's default start id follows Qwen's special tokens; other special tokens might leave a gap.
     is_qwen = found.is_qwen and specials == found.special_tokens
     taken = Taken(ranks, specials, start_id, is_qwen)
     steps = number_merges(steps, taken, notes)
@@ -141,8 +141,8 @@ def _first(given: object, kind: type) -> object:
 
 
 def _room(base: int, words: int, max_merges: int | None) -> int:
-    """Returns the maximum number of merges to learn. Rejects input at once that would reach a limit
-    only after minutes."""
+    """Returns the maximum number of merges to learn. Immediately rejects input that would reach a
+    limit only after minutes."""
     room = max(vocabulary.MAX_TOKENS - base, 0)
     if max_merges is not None:
         return min(max_merges, room)
@@ -210,7 +210,7 @@ def _reason(blocked: bool, limits: tuple[int | None, int | None]) -> str:
 
 
 def _note_results(result: LearnResult) -> None:
-    """Adds warnings and hints about the words."""
+    """Adds warnings and hints about the words to the notes of the result."""
     spaced = _words_without_spaced_form(result)
     if spaced:
         text = (

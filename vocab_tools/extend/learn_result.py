@@ -17,20 +17,20 @@ from ..patterns import Pattern
 from ..ranks import dump_ranks
 from ..text import few, in_order, literal, show
 
-#: Maximum number of words learned without a limit on merges: each needs a token and any missing
-#: intermediate tokens.
+#: Maximum number of words to learn without a limit on merges: each word needs a token and any
+#: missing intermediate tokens.
 MOST_WORDS = 500_000
 
 
 @dataclass(frozen=True)
 class Step:
-    """One merge, in the order of learning."""
+    """One merge of learning."""
 
     left: bytes
     right: bytes
     #: Id of the new token. None if the merge produced no new token.
     id: int | None
-    #: "new", or "in base".
+    #: "new", or "in base" if the base already has the token.
     novelty: str
     #: Frequency of the pair at the time of the merge.
     frequency: int
@@ -48,18 +48,18 @@ class WordPath:
 
     word: str
     frequency: int
-    #: Pieces after the base's own merges.
+    #: Pieces of the word after the base's own merges.
     base_pieces: list[bytes]
-    #: Applied merges, as indices in ``LearnResult.steps``.
+    #: Merges applied to the word, as indices in ``LearnResult.steps``.
     steps: list[int]
-    #: Pieces at the end of learning.
+    #: Pieces of the word at the end of learning.
     pieces: list[bytes]
-    #: Id of the word in the extended vocabulary.
+    #: Id of the word in the extended vocabulary; None if the word is not a token.
     id: int | None
-    #: True if merging alone gives the word, without looking up the whole word. Otherwise the word
-    #: is one token as a whole piece, but several tokens inside a longer piece.
+    #: True if merging alone produces the word. Otherwise the word is one token as a whole piece,
+    #: which is looked up, but several tokens inside a longer piece.
     reached: bool
-    #: Why the word is not a token; None if it is one.
+    #: Why the word is not a token; None for a token.
     reason: str | None = None
 
 
@@ -72,9 +72,9 @@ class ByProduct:
     left: bytes
     right: bytes
     frequency: int
-    #: Words whose path includes the token.
+    #: Words whose paths include the token.
     words: list[str]
-    #: Tokens created directly from the token.
+    #: Tokens that a merge creates directly from this token.
     makes: list[bytes]
     #: Total frequency of these words.
     use: int = 0
@@ -100,7 +100,7 @@ class LearnResult(Brief):
     refused: dict[str, list[str]]
     #: Words that are tokens of the base, and their ids.
     skipped: dict[str, int]
-    #: Notes for the user: warnings and hints, each with its kind.
+    #: Notes for the user: warnings and hints, each with a kind.
     notes: list[Note]
     pattern: Pattern
     special_tokens: dict[str, int]
@@ -110,7 +110,7 @@ class LearnResult(Brief):
     recognized: Recognized | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result of :meth:`dump` to a file. Replaces an existing file."""
+        """Writes the result of :meth:`dump` to a file, replacing an existing file."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
@@ -119,13 +119,12 @@ class LearnResult(Brief):
 
     @property
     def extended(self) -> dict[bytes, int]:
-        """Tokens of the base and new tokens. If both contain a token, the base determines its
-        id."""
+        """Tokens of the base, and new tokens. The base determines the id of a token in both."""
         return {**self.tokens, **self.base}
 
     @property
     def listed(self) -> int:
-        """Number of listed words that the base lacks, including rejected words."""
+        """Number of listed words that are not tokens of the base, including rejected words."""
         return len(self.words) + len(self.refused)
 
     @property
@@ -170,12 +169,12 @@ class LearnResult(Brief):
         return stages
 
     def path_text(self, path: WordPath) -> str:
-        """Returns the stages of a word in one line, beginning with the pieces of the base."""
+        """Returns the stages of a word as one line, beginning with the pieces in the base."""
         return " → ".join(" ".join(bare_pieces(stage)) for stage in self.stages(path))
 
 
 def bare(token: bytes) -> str:
-    """Returns a token as :func:`show` does, without quotes where quotes are unnecessary."""
+    """Returns a token as :func:`show` does, but omits unnecessary quotes."""
     quoted = show(token)
     inner = quoted[1:-1]
     is_plain = quoted == f"'{inner}'" and not {" ", "\\", "'"} & set(inner)
@@ -183,7 +182,7 @@ def bare(token: bytes) -> str:
 
 
 def bare_pieces(tokens: Iterable[bytes]) -> list[str]:
-    """Returns consecutive tokens; a character that several tokens share is in the first.
+    """Returns consecutive tokens; the first of several tokens that share a character shows it.
 
     >>> bare_pieces([b"a", b"\\xe4\\xb8", b"\\x80"])
     ['a', '一', '‥']
@@ -192,7 +191,7 @@ def bare_pieces(tokens: Iterable[bytes]) -> list[str]:
 
 
 def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:
-    """Joins each occurrence of the pair, from left to right."""
+    """Joins each occurrence of a pair, from left to right."""
     joined: list[bytes] = []
     i = 0
     while i < len(pieces):

@@ -17,18 +17,18 @@ QWEN_START_ID = 151851
 
 
 class Taken(NamedTuple):
-    """Occupied ids, and the requested first id of new tokens."""
+    """Ids in use, and the requested first id of new tokens."""
 
     ranks: Mapping[bytes, int]
     special_tokens: Mapping[str, int]
-    #: Value from the user. None for the default.
+    #: The user's value; None for the default.
     start_id: int | None
     #: True for the pattern and the special tokens of ``qwen``.
     is_qwen: bool
 
     @property
     def default(self) -> int:
-        """Default first id."""
+        """The default first id."""
         return QWEN_START_ID if self.is_qwen else 0
 
 
@@ -68,7 +68,7 @@ def _first_id(taken: Taken, count: int, notes: list[Note]) -> int:
 def first_free_id(
     ranks: Mapping[bytes, int], special_tokens: Mapping[str, int], start: int, count: int
 ) -> int:
-    """Returns the first id from ``start`` on, after all ranks, that begins ``count`` free ids.
+    """Returns the first of ``count`` consecutive free ids, from ``start`` on and after all ranks.
 
     >>> first_free_id({b"a": 0, b"b": 5}, {"<end>": 7}, 0, 2)
     8

@@ -1,6 +1,6 @@
-"""Proposes words of a corpus that are worth a token.
+"""Proposes words of a corpus that are worth new tokens.
 
-:mod:`~vocab_tools.extend.selection` chooses among the pieces of the corpus.
+:mod:`~vocab_tools.extend.selection` selects words from the pieces of the corpus.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .selection import ProposedWord, learned_tokens, priced, savings_of, select
 #: Default minimum number of occurrences of a candidate.
 MIN_FREQUENCY = 5
 
-#: Maximum length of a word; longer pieces are base64, tables and ornaments.
+#: Maximum length of a word in characters; longer pieces are base64, tables and ornaments.
 LONGEST_CANDIDATE = 64
 
 ProgressFunction = Callable[[str, int, int], None]
@@ -41,21 +41,21 @@ class ExtendOptions:
 
     Raises:
         ValueError: a number is below 1, or a script is unknown.
-        TypeError: an option has another type; the message names the option.
+        TypeError: an option has a wrong type; the message names the option.
     """
 
-    #: Maximum number of ids to use, for the words and their intermediate tokens.
+    #: Maximum number of ids for the words and their intermediate tokens.
     new_ids: int = 2000
     #: Minimum number of occurrences of a word.
     min_frequency: int = MIN_FREQUENCY
-    #: Propose only words with all letters in these scripts, such as "thai" or "devanagari"; "other"
-    #: is text without letters. By default, any script.
+    #: Propose only words whose letters are all in these scripts, such as "thai" or "devanagari";
+    #: "other" is text without letters. By default, any script is allowed.
     scripts: Collection[str] = ()
-    #: Words not to propose, with their leading space.
+    #: Words not to propose, including a leading space.
     exclude: Collection[str] = ()
-    #: The id of the first new token, as :func:`vocab_tools.learn_merges` takes it.
+    #: The id of the first new token; see :func:`vocab_tools.learn_merges`.
     start_id: int | None = None
-    #: Learn no token that cuts a character or crosses into one.
+    #: Learn only tokens of whole characters.
     whole_characters: bool = False
     #: Text field of JSON lines and tables.
     field: str = "text"
@@ -76,21 +76,21 @@ class ExtendOptions:
 
 @dataclass(repr=False)
 class Proposal(Brief):
-    """The words worth a token, and their total savings."""
+    """The words that are worth new tokens, and their total savings."""
 
     #: Words in the order in which they were chosen. Their savings add up to ``saved``.
     words: list[ProposedWord]
-    #: New ids for all words, by-products included; shared by-products count once.
+    #: Number of new ids for all words, by-products included; shared by-products count once.
     new_ids: int
-    #: Token counts of the corpus: now, and with the words.
+    #: Number of tokens in the corpus now; number of tokens with the words as tokens.
     tokens_before: int
     tokens_after: int
-    #: Reasons why pieces were not candidates, and the number of distinct pieces.
+    #: Number of distinct pieces that were not candidates, by reason.
     left_out: dict[str, int] = field(default_factory=dict)
-    #: Pattern, and the published vocabulary that the base equals or extends.
+    #: The pattern; the published vocabulary that the base equals or extends.
     pattern: Pattern | None = None
     recognized: Recognized | None = None
-    #: Files of the corpus.
+    #: Names of the files of the corpus.
     files: list[str] = field(default_factory=list)
 
     @property
@@ -104,7 +104,7 @@ class Proposal(Brief):
 
     @property
     def frequencies(self) -> dict[str, int]:
-        """Words and frequencies for :func:`vocab_tools.learn_merges`."""
+        """Words and their frequencies, for :func:`vocab_tools.learn_merges`."""
         return {word.word: word.frequency for word in self.words}
 
     def to_plain(self) -> dict[str, Any]:
@@ -137,16 +137,16 @@ def propose_words(
     """Proposes the words of a corpus that save the most tokens, for a given number of new ids.
 
     Args:
-        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` sets another
-            pattern.
+        base: a rank file, ranks, or an encoding; use :func:`vocab_tools.open_base` to set a
+            different pattern.
         corpus: text files; also JSON lines, Parquet, Arrow, CSV and compressed files.
-        options: how many ids, and which words.
-        progress: called with the name of a step, the work done and all work.
+        options: how many ids to use, and which words to propose.
+        progress: called with the name of a step, the work done and the total work.
 
     Returns:
-        The words in the order of choice: the next word is the one whose missing merges save the
-        most tokens for each new id. :func:`vocab_tools.learn_merges` needs at most ``new_ids`` for
-        these words.
+        The words in the order in which they were chosen: the missing merges of the next word save
+        the most tokens per new id. :func:`vocab_tools.learn_merges` needs at most ``new_ids`` ids
+        for these words.
 
     Raises:
         ValueError: a file is not UTF-8.
@@ -203,8 +203,8 @@ def step_of(progress: ProgressFunction | None, name: str) -> Callable[[int, int]
 def _candidates(
     counts: CorpusCounts, base: Base, options: ExtendOptions
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Returns the pieces that may become words, most frequent first; and by reason, the number of
-    omitted pieces."""
+    """Returns the pieces that may become words, most frequent first, and the number of other pieces
+    by reason."""
     splitter = base.pattern.splitter()
     left_out: dict[str, int] = {}
     words: list[tuple[str, int]] = []
@@ -225,7 +225,7 @@ def _candidates(
 
 
 def _unfit(piece: str, count: int, options: ExtendOptions) -> str | None:
-    """Returns the reason why a piece is dropped, or None for a candidate."""
+    """Returns the reason why a piece is not a candidate; None for a candidate."""
     if count < options.min_frequency:
         return f"less frequent than {options.min_frequency}"
     if len(piece) > LONGEST_CANDIDATE:

@@ -1,11 +1,11 @@
-"""Selects the candidates that are worth their ids; shared merges count once.
+"""Selects the candidates that are worth new ids; shared merges count once.
 
-All candidates learn together: the most frequent pair of neighboring tokens is merged first, in
-every word that has it. A merge saves as many tokens as its pair is frequent, whether it ends a word
-or is a step on the way to several. A word is worth the savings of those of its merges that no
-earlier word needed. Repeatedly choosing the word with the largest savings per new id makes a good
-list, though not always the best: learning only the list may give other merges, because pairs are
-rarer. So the list is learned on its own, and its real savings count.
+All candidates are learned together: the most frequent pair of adjacent tokens is merged first, in
+every word that has the pair. A merge saves as many tokens as its pair has occurrences, whether the
+merge completes a word or is a step towards several words. A word is worth the savings of the merges
+that no earlier word needed. Repeatedly choosing the word with the largest savings per new id makes
+a good list, though not always the best list: if only the list is learned, pairs are rarer, and the
+merges may differ. Therefore the list is also learned on its own, and only these savings count.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..corpus.piece_counts import ProgressFunction
 from ..corpus.savings import Savings
 from ..patterns import Pattern
 
-#: Number of merges that all candidates learn together: per id to use, and the minimum in total.
-#: Words that need later merges are ignored.
+#: Number of merges in learning all candidates together: per new id, and the minimum in total. Words
+#: that need later merges are ignored.
 MERGES_PER_ID, LEAST_MERGES = 8, 5000
 
-#: Maximum number of further words tried for remaining ids.
+#: Maximum number of additional words to try for the remaining ids.
 MOST_TRIES = 12
 
 
@@ -35,36 +35,36 @@ class ProposedWord:
     """A proposed word, and its savings."""
 
     word: str
-    #: Occurrences in the corpus.
+    #: Number of occurrences in the corpus.
     frequency: int
-    #: Number of tokens of the word in the base.
+    #: Number of the word's tokens in the base.
     tokens_now: int
-    #: New ids of the word that no earlier word needs.
+    #: Number of new ids that the word needs and no earlier word needed.
     new_ids: int
-    #: Tokens of the corpus that these ids save, in the word and in other words that contain the
-    #: word or its by-products. Each saved token counts for one word.
+    #: Number of tokens that these ids save in the corpus, also in other words that contain the
+    #: word or its by-products. Each saved token counts for only one word.
     saved: int
 
     @property
     def saved_per_id(self) -> float:
-        """Savings per new id of the word."""
+        """Number of saved tokens per new id of the word."""
         return self.saved / max(self.new_ids, 1)
 
 
 @dataclass
 class _Candidates:
-    """The candidates after learning together."""
+    """The candidates after all of them were learned together."""
 
     words: list[tuple[str, int]]
-    #: Frequency of the pair of each merge: the tokens that the merge saves.
+    #: Number of tokens that each merge saves: the frequency of its pair.
     saved: list[int]
-    #: Merges of each word that became one token, by its index in ``words``.
+    #: Merges of each word that became one token, by the index of the word in ``words``.
     steps: dict[int, frozenset[int]]
     #: Words that need each merge.
     users: dict[int, list[int]] = field(default_factory=dict)
 
     def worth(self, word: int, made: set[int]) -> float:
-        """Returns the tokens that the missing merges of a word save, per merge."""
+        """Returns the number of tokens saved per missing merge of a word."""
         missing = self.steps[word] - made
         return sum(self.saved[step] for step in missing) / len(missing) if missing else 0.0
 
@@ -77,16 +77,16 @@ def select(
     new_ids: int,
     progress: ProgressFunction | None = None,
 ) -> list[tuple[str, int]]:
-    """Selects the words with the largest savings for at most ``new_ids`` new tokens, each with its
-    frequency.
+    """Selects the words with the largest savings for at most ``new_ids`` new tokens, and returns
+    each word with its frequency.
 
     Args:
         words: the candidates and their frequencies.
         ranks: the base.
         current: an encoding of the base.
         pattern: the pattern of the base.
-        new_ids: maximum number of new tokens, by-products included.
-        progress: called with the number of merges done and of all merges.
+        new_ids: the maximum number of new tokens, by-products included.
+        progress: called with the number of merges done and the number of all merges.
     """
     if not words:
         return []
@@ -127,7 +127,7 @@ def _learned_together(
 
 
 def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
-    """Orders words by savings per new id, as long as ids are left."""
+    """Chooses words by descending savings per new id, until no ids remain."""
     made: set[int] = set()
     worth = {number: found.worth(number, made) for number in found.steps}
     heap = [(-value, number) for number, value in worth.items()]
@@ -140,7 +140,7 @@ def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
         missing = found.steps[number] - made
         del worth[number]
         if len(made) + len(missing) > new_ids:
-            continue  # A later word may need fewer ids.
+            continue  # A word further down may need fewer ids.
         chosen.append(number)
         made |= missing
         for other in {user for step in missing for user in found.users[step]} & worth.keys():
@@ -150,7 +150,7 @@ def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
 
 
 def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
-    """Orders words as learning completes them, as long as ids are left."""
+    """Chooses words in the order in which learning completed them, until no ids remain."""
     made: set[int] = set()
     chosen = []
     for number in sorted(found.steps, key=lambda number: (max(found.steps[number]), number)):
@@ -203,7 +203,7 @@ def priced(
     current: bpe_engine.Encoding,
     saved: Counter[bytes],
 ) -> list[ProposedWord]:
-    """Returns the words with the new ids and savings of each, if only these words are learned.
+    """Returns each word's number of new ids and savings if only these words are learned.
 
     Args:
         words: words and their frequencies.
@@ -230,7 +230,7 @@ def savings_of(
     ranks: Mapping[bytes, int],
     tokens: Iterable[bytes],
 ) -> Savings:
-    """Counts the tokens of pieces, now and with the new tokens."""
+    """Counts the tokens of pieces in the base, and with the new tokens."""
     first = max(ranks.values()) + 1
     added = {token: first + number for number, token in enumerate(tokens)}
     savings = Savings(current, pattern.encoding({**ranks, **added}, {}))

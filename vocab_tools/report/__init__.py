@@ -1,4 +1,4 @@
-"""Writes reports on learning, training, embeddings, checks and comparisons, in three formats."""
+"""Writes reports on results in three formats: HTML, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from ..train.train_result import TrainResult
 from . import pages
 from .comparison_page import comparison_page
 
-#: Endings of report names.
+#: File name endings of reports.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-#: A result with a report.
+#: A result that has a report.
 Result = Brief | EmbeddingPlan
 
-#: Report on each kind of result.
+#: Functions that make the report on each kind of result.
 _PAGES: dict[type[Any], Callable[..., Page]] = {
     LearnResult: pages.learn_page,
     Extension: lambda found: pages.learn_page(found.learned, found.effect),
@@ -57,13 +57,13 @@ def write_report(
     """Writes the report on a result.
 
     Args:
-        path: the file; its ending names the format: .html, .json or .md.
+        path: the file, whose ending selects the format: .html, .json or .md.
         result: a result of :func:`vocab_tools.learn_merges`, :func:`vocab_tools.propose_words`,
             :func:`vocab_tools.extend_vocabulary`, :func:`vocab_tools.check_vocabulary`,
             :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
             :func:`vocab_tools.train_vocabulary`, :func:`vocab_tools.embedding_plan` or
             :func:`vocab_tools.map_vocabularies`.
-        effect: a result of :func:`vocab_tools.corpus_effect`; a check already contains one.
+        effect: a result of :func:`vocab_tools.corpus_effect`; a check already contains its effect.
 
     Raises:
         ValueError: the ending is unknown.
@@ -76,8 +76,8 @@ def write_report(
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError for an unknown ending, and ImportError for a format whose package is not
-    installed."""
+    """Raises ValueError for an unknown ending, and ImportError if the format needs a package that
+    is not installed."""
     ending = Path(checked_path(path, "the path of a report")).suffix.lower()
     if ending not in ENDINGS:
         raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
@@ -95,7 +95,7 @@ def page_of(result: Result, effect: CorpusEffect | None = None) -> Page:
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
-    """Returns the contents of a report in the format of the ending of ``path``."""
+    """Returns the contents of a report in the format that the ending of ``path`` selects."""
     check_ending(path)
     page = page_of(result, effect)
     ending = Path(path).suffix.lower()
@@ -108,7 +108,7 @@ def as_json(result: Result, effect: CorpusEffect | None = None) -> str:
     """Returns the whole result as JSON."""
     if isinstance(result, EmbeddingPlan):
         return result.dump().decode()
-    # Compact, because the lists of a map have a hundred thousand items.
+    # The JSON of a map is compact, because its lists have a hundred thousand items.
     indent = None if isinstance(result, VocabularyMap) else 1
     return shown_path(json.dumps(_plain(result, effect), ensure_ascii=False, indent=indent)) + "\n"
 
@@ -136,8 +136,8 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
 
 
 def framed(result: object) -> str | None:
-    """Returns the report on a result as a frame for a notebook; None without a report or without
-    jinja2."""
+    """Returns the report on a result as a frame for a notebook; None if the result has no report or
+    jinja2 is not installed."""
     with contextlib.suppress(ImportError):
         if isinstance(result, tuple(_PAGES)):
             page: Any = result

@@ -22,13 +22,13 @@ from ..compare.comparison import MOST_UNKNOWN, Comparison, Measured, rates
 from ..compare.segments import Size
 from ..text import few, in_order, plural, shorten, token_text
 
-#: Maximum characters of a token to show, and minimum length of a run to show by its length.
+#: Maximum length of a shown token in characters; minimum length of a run shown as a count.
 SHOWN_OF_A_TOKEN, LONG_RUN = 40, 8
 
 #: Columns with token counts, and with rates per unit of text.
 RATES = [Column(name, "number") for name in ("tokens", "per byte", "per character", "per word")]
 
-#: Explains the figures by script.
+#: Explanation of the figures by script.
 BY_LINE = (
     "A line counts for the script of most of its letters; a line without letters counts for the "
     "script of the line before."
@@ -54,7 +54,7 @@ def text_size(size: Size) -> str:
 
 
 def shown(token: bytes) -> str:
-    """Returns a token for a list; a run of one character becomes the character and the length.
+    """Returns a token for a list; a run of one character becomes the character and a count.
 
     >>> shown(b"token"), shown(b"=" * 64)
     ('token', "'=' × 64")
@@ -66,7 +66,7 @@ def shown(token: bytes) -> str:
 
 
 def readable(token: bytes) -> str:
-    """Returns a token for display among others: spaces stay, invisible characters become signs.
+    """Returns a token for display between other tokens: keeps spaces, marks invisible characters.
 
     >>> readable(b" end\\n"), readable(b"\\xe4")
     (' end⏎', '\\\\xe4')
@@ -77,7 +77,7 @@ def readable(token: bytes) -> str:
 def readable_cut(tokens: Sequence[bytes]) -> list[str]:
     r"""Returns the tokens of a text to show side by side.
 
-    A character split between tokens is shown in the first; ``‥`` stands for the rest.
+    The first of several tokens that share a character shows it; ``‥`` stands for the other tokens.
 
     >>> readable_cut([b" \xe4", b"\xb8", b"\x80"]), readable_cut([b"a\n", b"\xff"])
     ([' 一', '‥', '‥'], ['a⏎', '\\xff'])
@@ -96,7 +96,7 @@ def _groups(
 
 
 def labels(paths: list[str]) -> list[str]:
-    """Returns the names of files, without folders if the names are unique.
+    """Returns the names of files, omitting folders if the names are unique.
 
     >>> labels(["a/x.txt", "b/y.txt"]), labels(["a/x.txt", "b/x.txt"])
     (['x.txt', 'y.txt'], ['a/x.txt', 'b/x.txt'])
@@ -118,7 +118,7 @@ def comparison_page(comparison: Comparison) -> Page:
 
 
 def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
-    """Returns numbers as cells, marking the smallest of several as best."""
+    """Returns numbers as cells, and marks the smallest of several numbers as the best."""
     cells: list[Cell] = [f"{value:{format}}" for value in values]
     if len(cells) > 1 and len(set(cells)) > 1:
         least = cells[values.index(min(values))]
@@ -127,7 +127,7 @@ def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
 
 
 def _against_best(row: Measured, least: Measured) -> Tile:
-    """Returns the token counts of a tokenizer, compared with the best tokenizer's."""
+    """Returns the token count of a tokenizer, compared with the best tokenizer's count."""
     if row.unknown_share > MOST_UNKNOWN:
         share = percent(row.unknown_share)
         return Tile(f"{row.tokens:,}", f"tokens, {row.name}: {share} unknown", "bad")
@@ -173,7 +173,7 @@ def _summary(comparison: Comparison) -> Part:
 
 def _by_group(comparison: Comparison) -> Part:
     """Returns the tokens by script and by file: a matrix of tokens per character for several
-    tokenizers, the counts and all rates for one."""
+    tokenizers, or the counts and all rates for one tokenizer."""
     tables = []
     several = len(comparison.rows) > 1
     for name, sizes, tokens in reversed(_groups(comparison)):
@@ -240,7 +240,7 @@ def _tokens(comparison: Comparison) -> Part:
 
 
 def _overlap(comparison: Comparison) -> list[TableView]:
-    """Returns the share of each vocabulary's tokens that other vocabularies have, by bytes."""
+    """Returns the share of each vocabulary's tokens that each other vocabulary also has."""
     if len(comparison.rows) < 2:
         return []
     known = [row.subject.tokens() for row in comparison.rows]

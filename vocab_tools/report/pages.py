@@ -25,16 +25,16 @@ from ..notes import NoteGroup, grouped
 from ..text import id_range, in_order, plural, shorten, token_text
 from ..train.train_result import TrainResult
 
-#: Maximum examples per kind of note.
+#: Maximum number of examples for a kind of note.
 MOST_NOTES = 50
 
-#: Maximum characters of a token or word to show, and maximum pieces of a cut word.
+#: Maximum length of a token or word in characters; maximum number of pieces of a cut word.
 LONGEST_TOKEN, MOST_PIECES = 48, 12
 
-#: Maximum stages of a word to show, and how many of them from the start.
+#: Maximum number of stages of a word to show; number of these stages from the start.
 MOST_STAGES, FIRST_STAGES = 6, 1
 
-#: Maximum tokens of a map to list: those that become the most tokens.
+#: Maximum number of tokens of a map to list, longest decompositions first.
 MOST_MAPPED = 1000
 
 
@@ -45,7 +45,7 @@ def _base(recognized: Recognized | None, size: int) -> str:
 
 
 def _files(names: Iterable[str]) -> str:
-    """Returns the first file, and the number of other files."""
+    """Returns the name of the first file and the number of other files, for a title."""
     first, *others = [os.path.basename(os.fspath(name)) for name in names] or [""]
     return f", from {first}{f' and {len(others)} more' if others else ''}" if first else ""
 
@@ -56,13 +56,13 @@ def _chip(token: bytes | str) -> str:
 
 
 def _chips(tokens: Sequence[bytes]) -> list[str]:
-    """Returns the tokens of a word, or the first few, with whole characters."""
+    """Returns the first tokens of a word as texts with whole characters."""
     shown = [shorten(text, LONGEST_TOKEN) for text in in_order(tokens)[:MOST_PIECES]]
     return shown if len(tokens) <= MOST_PIECES else [*shown[:-1], "…"]
 
 
 def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes | None]) -> list[list[Cell]]:
-    """Returns the texts of consecutive tokens, each with its id."""
+    """Returns the texts of consecutive tokens with their ids."""
     numbers = list(ids)
     tokens = [token(number) or b"" for number in numbers]
     texts = in_order(tokens) if all(tokens) else map(token_text, tokens)
@@ -186,7 +186,7 @@ def _conflicts(result: LearnResult) -> list[Part]:
     return [Part("conflicts", "Conflicts and remarks", text, remarks=remarks, tables=tables)]
 
 
-#: Kinds of notes that go into the table of conflicts, with the outcome for each word.
+#: Kinds of notes whose words are rows in the table of conflicts.
 _IN_TABLE = frozenset(
     ["not one token", "own piece only", "repeated merge", "split", "already a token"]
 )
@@ -225,7 +225,7 @@ def _by_products(result: LearnResult) -> list[Part]:
 
 
 def _corpus(effect: CorpusEffect, ranks: Mapping[bytes, int]) -> Part:
-    """Returns the token counts by file and by script, and pieces that changed unexpectedly."""
+    """Returns the token counts by file and by script, and the pieces that change unexpectedly."""
     tokens = {number: token for token, number in ranks.items()}
     tables = []
     counts = dict.fromkeys(("tokens before", "after", "saved", "share"), "number")
@@ -286,7 +286,7 @@ def folder_page(result: FolderResult) -> Page:
     tables = [TableView("sources", columns(heads), rows)]
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
-        # Findings that count texts or tokens, with lines about files as examples.
+        # These findings count texts or tokens, but their examples are lines about files.
         *_findings(result.findings, hides=False),
         Part("tokenizers", "Tokenizers", text, tables=tables),
     ]
@@ -295,7 +295,7 @@ def folder_page(result: FolderResult) -> Page:
 
 
 def _verdicts(findings: Sequence[Finding]) -> list[str]:
-    """Returns the verdict as a sentence, then the errors."""
+    """Returns the verdict as a sentence, followed by the errors."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         warnings = sum(finding.severity == "warning" for finding in findings)
@@ -416,7 +416,7 @@ def train_page(result: TrainResult) -> Page:
 
 
 def plan_page(plan: EmbeddingPlan) -> Page:
-    """Returns the report on the plan of an embedding table."""
+    """Returns the report on an embedding plan."""
     sizes: list[list[Cell]] = [[name.replace("_", " "), size] for name, size in plan.sizes.items()]
     made: list[list[Cell]] = [
         [number, _chip(plan.tokens.get(number, b"")), len(ids), _named_tokens(ids, plan.tokens.get)]

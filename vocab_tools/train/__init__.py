@@ -1,1 +1,1 @@
-"""Trains tokenizers of every model, and byte-level BPE also from counts of several machines."""
+"""Trains tokenizers of every model, also from counts made on several machines."""

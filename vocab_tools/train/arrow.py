@@ -1,7 +1,7 @@
-"""Counts the pieces of Arrow tables, and stores counts in Parquet: counting on several machines.
+"""Counts the pieces of Arrow tables, and stores counts in Parquet, to count on several machines.
 
-A table of counts has the columns ``piece`` (text) and ``count`` (64-bit integers). A piece may
-occur more than once, in one table or in several: the counts add up.
+A table of counts has the columns ``piece`` (text) and ``count`` (64-bit integers). If a piece
+occurs more than once, in one or several tables, its counts are added.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .models import words_of
 if TYPE_CHECKING:
     import pyarrow
 
-#: Metadata key of a file of counts: how the text was cut.
+#: Metadata key in a file of counts for how the text was cut.
 METADATA = b"bpe_engine.cutting"
 
-#: Rows read or counted at a time.
+#: Number of rows to read or count at a time.
 ROWS = 1 << 14
 
 
@@ -56,17 +56,17 @@ def count_pieces(
 ) -> pyarrow.Table:
     """Counts the pieces of the texts in a table, the distributable part of training.
 
-    For Ray Data's ``map_batches(count_pieces, batch_format="pyarrow")`` and, batch by batch,
-    Spark's ``mapInArrow``.
+    For use with Ray Data's ``map_batches(count_pieces, batch_format="pyarrow")`` and, batch by
+    batch, with Spark's ``mapInArrow``.
 
     Args:
         table: a table, or a record batch, with a column of texts.
-        pattern: the name of an encoding, or a regular expression; by default o200k_base's.
+        pattern: the name of an encoding, or a regular expression; o200k_base's pattern by default.
         special_tokens: names to cut out of the texts.
-        nfc: normalize text to NFC; by default as the named encoding does.
-        like: the pipeline of another model that cuts texts into words line by line, as in
+        nfc: whether to normalize text to NFC; by default as the named encoding does.
+        like: the pipeline of a different model, which cuts texts into words line by line, as in
             :func:`vocab_tools.train_model`.
-        field: the column of texts.
+        field: the name of the column of texts.
 
     Returns:
         A table with the columns ``piece`` and ``count``, sorted by the bytes of the pieces.
@@ -112,15 +112,15 @@ def count_pieces(
 
 
 def _table(arrow: Any, pieces: Sequence[bytes], counts: Sequence[int]) -> Any:
-    # Spark has no unsigned integers.
+    # Counts are signed, because Spark has no unsigned integers.
     counts = [min(count, 2**63 - 1) for count in counts]
     column = arrow.array(pieces, arrow.binary()).cast(arrow.string())
     return arrow.table({"piece": column, "count": arrow.array(counts, arrow.int64())})
 
 
 def write_counts(counts: CorpusCounts, path: str | os.PathLike[str], least: int = 1) -> int:
-    """Writes the counts of pieces with at least ``least`` occurrences to a Parquet file. Returns
-    the number of distinct pieces written."""
+    """Writes the counts of pieces with at least ``least`` occurrences to a Parquet file, and
+    returns the number of distinct pieces written."""
     arrow = _pyarrow(f"writing {os.fspath(path)}")
     metadata = {METADATA: counts.cutting.dump().encode()}
     schema = _table(arrow, [], []).schema.with_metadata(metadata)
@@ -139,12 +139,12 @@ def read_counts(
     """Adds up Parquet files of counts.
 
     Args:
-        paths: the files.
-        cut: the required settings for cutting pieces; checked for files that record theirs.
+        paths: the paths of the files.
+        cut: the required settings for cutting text; checked if a file records its settings.
         max_memory: bytes of memory for counts; further counts go to temporary files.
 
     Raises:
-        ValueError: a file has other columns, or its text was cut differently.
+        ValueError: a file has different columns, or its text was cut differently.
     """
     counts = CorpusCounts(cut)
     for path in paths:

@@ -26,16 +26,16 @@ from .training import ProgressFunction
 if TYPE_CHECKING:
     from bpe_engine.hf import Tokenizer as HfTokenizer
 
-#: Models that can be trained, with the default pipeline of each.
+#: Models that can be trained, with the name of each model's default pipeline.
 MODELS = {"bpe": "llama", "wordpiece": "bert", "unigram": "t5", "wordlevel": "words"}
 
-#: Types of models in a ``tokenizer.json``.
+#: Names of the models in a ``tokenizer.json``.
 _TYPES = {"bpe": "BPE", "wordpiece": "WordPiece", "unigram": "Unigram", "wordlevel": "WordLevel"}
 
-#: Memory for training, as a multiple of the memory for byte-level BPE.
+#: Memory for training a model, as a multiple of the memory for byte-level BPE.
 _MEMORY = {"Unigram": 2}
 
-#: Options that a model does not support.
+#: Names of the options that a model does not support.
 _UNFIT = {
     "Unigram": ["limit_alphabet"],
     "WordLevel": ["limit_alphabet", "character_coverage", "max_token_length"],
@@ -54,13 +54,13 @@ class TrainedModel(Brief):
     notes: list[str] = field(default_factory=list)
 
     def tokenizer_json(self) -> bytes:
-        """Returns a ``tokenizer.json``."""
+        """Returns the tokenizer as a ``tokenizer.json``."""
         return self.tokenizer.to_str(True).encode()
 
     def sentencepiece(self) -> bytes:
-        """Returns a ``.model`` of SentencePiece.
+        """Returns the tokenizer as a SentencePiece ``.model``.
 
-        Raises ValueError, naming the feature, for a feature that such a file cannot express.
+        Raises a ValueError that names the feature if such a file cannot express a feature.
         """
         return sentencepiece_model.written(json.loads(self.tokenizer.to_str()))
 
@@ -70,7 +70,7 @@ class TrainedModel(Brief):
 
 
 def _with_ends(first: Sequence[str], last: Sequence[str]) -> tuple[str, str]:
-    """Returns the templates of one sequence and of a pair."""
+    """Returns the templates for one sequence and for a pair."""
     one = " ".join([*first, "$A", *last])
     return one, " ".join([one, "$B:1", *(f"{name}:1" for name in last)])
 
@@ -96,7 +96,7 @@ def _t5() -> tuple[hf.Tokenizer, list[str], Any]:
 
 def _mark_spaces(tokenizer: hf.Tokenizer, parts: list[Any], first: int) -> None:
     """Marks spaces like a ``.model``, even before a text that begins with a mark. Decoding removes
-    up to `first` spaces."""
+    up to `first` leading spaces."""
     marks = [normalizers.Prepend(_MARK), normalizers.Replace(" ", _MARK)]
     tokenizer.normalizer = normalizers.Sequence([*parts, *marks])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")
@@ -132,7 +132,7 @@ def _words() -> tuple[hf.Tokenizer, list[str], Any]:
     return tokenizer, ["<unk>"], None
 
 
-#: Pipelines by name.
+#: Functions that make a pipeline, by name.
 LIKE = {
     "bert": _bert,
     "t5": _t5,
@@ -144,41 +144,41 @@ LIKE = {
 
 
 def is_named(like: str | os.PathLike[str]) -> bool:
-    """Returns True for a name of :data:`LIKE`, with or without a colon and the name of rules."""
+    """Returns True for a name in :data:`LIKE`, optionally with a colon and the name of rules."""
     return isinstance(like, str) and like.partition(":")[0] in LIKE
 
 
 @dataclass(frozen=True)
 class Words(Cutting):
-    """Settings for cutting text into words by a pipeline, which files of counts record."""
+    """Settings for cutting text into words by a pipeline; files of counts record the pipeline."""
 
     tokenizer: HfTokenizer | None = field(default=None, compare=False)
     pipeline: str = ""
 
     def counter(self) -> PieceCounts:
-        """Returns an empty counter of the words of lines."""
+        """Returns an empty counter, which counts the words of lines."""
         assert self.tokenizer is not None
         return PieceCounts.of_words(self.tokenizer, "stripped")
 
     def dump(self) -> str:
-        """Returns the JSON for the metadata of a file of counts."""
+        """Returns the pipeline as JSON, for the metadata of a file of counts."""
         return self.pipeline
 
 
 def words_of(model: str | None, like: str | os.PathLike[str] | None) -> Words:
-    """Returns settings for counting, for :func:`train_model` with these arguments."""
+    """Returns the settings for counting words for :func:`train_model` with these arguments."""
     return _words_of(_pipeline(model, like)[0])
 
 
 def _words_of(tokenizer: hf.Tokenizer) -> Words:
     whole = json.loads(tokenizer.to_str())
     parts = {name: whole[name] for name in ("normalizer", "pre_tokenizer")}
-    # The pattern is unused.
+    # The pattern ``.`` is unused.
     return Words(".", tokenizer=tokenizer, pipeline=json.dumps(parts))
 
 
 def check_model(model: str | None, like: str | os.PathLike[str] | None) -> None:
-    """Raises ValueError, naming the feature, for a pipeline that a ``.model`` cannot express."""
+    """Raises a ValueError that names the feature if a ``.model`` cannot express the pipeline."""
     tokenizer, _, _ = _pipeline(model, like)
     sentencepiece_model.check_pipeline(json.loads(tokenizer.to_str()))
 
@@ -202,11 +202,11 @@ def train_model(
     num_threads: int | None = None,
     progress: ProgressFunction | None = None,
 ) -> TrainedModel:
-    """Trains a tokenizer with the pipeline of a known tokenizer. Each line is a text, without its
-    line end.
+    """Trains a tokenizer with the pipeline of a known tokenizer. Each line, without its line end,
+    is a text.
 
-    The result depends only on the text and the options, never on the number of threads or the order
-    of files.
+    The result depends only on the text and the options, and not on the number of threads or the
+    order of files.
 
     Args:
         corpus: text files, folders and globs; or counts of the pipeline's words.
@@ -214,22 +214,22 @@ def train_model(
         model: "bpe", "wordpiece", "unigram" or "wordlevel"; by default the model of ``like``.
         like: the normalizer, pre-tokenizer, decoder and special tokens of "bert", "t5", "llama",
             "gpt2", "sentencepiece" or "words", or of the folder or the file of a tokenizer; by
-            default the usual pipeline of the model. "sentencepiece:nmt_nfkc" also normalizes by the
-            rules of SentencePiece of that name: "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf".
-        special_tokens: further names, after the tokens of ``like``.
+            default the usual pipeline of the model. "sentencepiece:nmt_nfkc" also normalizes by
+            SentencePiece's rules of that name: "nfkc", "nfkc_cf", "nmt_nfkc" or "nmt_nfkc_cf".
+        special_tokens: names of additional special tokens, after the tokens of ``like``.
         user_defined: ordinary tokens that are recognized in text before anything else.
-        min_frequency: minimum number of occurrences of a pair or word to become a token. Unigram
-            has no such limit.
-        limit_alphabet: maximum number of characters that are tokens of BPE and WordPiece.
+        min_frequency: the minimum number of occurrences of a pair or word that becomes a token.
+            Unigram has no such limit.
+        limit_alphabet: the maximum number of characters that are tokens in BPE and WordPiece.
         character_coverage: share of the text's characters, most frequent first, from which tokens
             are made; other characters are unknown, or become bytes.
-        max_token_length: maximum number of characters of a token; 16 for Unigram by default.
+        max_token_length: the maximum length of a token in characters; by default 16 for Unigram.
         field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         max_memory: bytes of memory for counts; further counts go to temporary files.
-        drop_rare: drop words with fewer occurrences.
-        num_threads: the number of threads; by default one for each processor.
-        progress: called with the name of a step, the work done and all work.
+        drop_rare: drop words with fewer occurrences than this.
+        num_threads: the number of threads; by default one per processor.
+        progress: called with the name of a step, the work done and the total work.
 
     Raises:
         ValueError: the corpus is empty, training needs more than ``max_memory``, an option is
@@ -376,7 +376,7 @@ def _check_room(vocab_size: int, special: int, characters: int) -> None:
 
 
 def _bytes_of(contents: dict[str, Any], special: list[str]) -> list[str]:
-    """Returns the first tokens: special tokens, and bytes if the model has byte tokens."""
+    """Returns the first tokens: special tokens, and byte tokens if the model has byte fallback."""
     more = _BYTES if contents.get("byte_fallback") else []
     return [*special, *(name for name in more if name not in special)]
 
@@ -384,7 +384,7 @@ def _bytes_of(contents: dict[str, Any], special: list[str]) -> list[str]:
 def _pipeline(
     model: str | None, like: str | os.PathLike[str] | None
 ) -> tuple[hf.Tokenizer, list[str], Any]:
-    """Returns a tokenizer without tokens, and its special tokens and template."""
+    """Returns a tokenizer without a vocabulary, its special tokens, and its template."""
     name = (MODELS[model] if model else "gpt2") if like is None else like
     if is_named(name):
         kind, _, rules = str(name).partition(":")
@@ -460,7 +460,7 @@ def _like_file(path: str | os.PathLike[str]) -> tuple[hf.Tokenizer, list[str], A
 
 
 def _item(item: dict[str, Any]) -> str:
-    """Returns an item of a template as text."""
+    """Returns an item of a template in the spelling of template strings."""
     [(kind, value)] = item.items()
     name = f"${value['id']}" if kind == "Sequence" else value["id"]
     return f"{name}:{value['type_id']}"

@@ -1,4 +1,4 @@
-"""Builds SentencePiece's normalization rules in the format of a ``.model``."""
+"""Builds SentencePiece's normalization rules in the binary format of a ``.model``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping
 
 from bpe_engine.hf import normalizers
 
-#: Names of rules: values of SentencePiece's option ``normalization_rule_name``.
+#: Names of rules, as in SentencePiece's option ``normalization_rule_name``.
 RULES = ("nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
-#: A character that rules neither change nor join to another.
+#: A character that rules neither change nor join to another character.
 _BETWEEN = "\U000f0000"
 
 _CONTROLS = [*range(1, 9), 0xB, *range(0xE, 0x20), 0x7F, 0x8F, 0x9F]
 _SPACES = [*b"\t\n\f\r", 0x61C, 0x1680, 0x200B, 0x200C, 0x200E, 0x200F, 0x2028, 0x2029, 0x2581]
 _SPACES += [0xFEFF, 0xFFFD]
 
-#: Rules for machine translation before NFKC; they keep the fullwidth tilde.
+#: Rules for machine translation, applied before NFKC; they keep the fullwidth tilde.
 _TRANSLATION = {
     **{chr(code): "" for code in _CONTROLS},
     **{chr(code): " " for code in _SPACES},
@@ -31,15 +31,15 @@ _TRANSLATION = {
 
 @functools.cache
 def charsmap(name: str) -> bytes:
-    """Returns the rules of this name, for a ``Precompiled`` normalizer.
+    """Returns the rules with this name as the charsmap of a ``Precompiled`` normalizer.
 
-    SentencePiece replaces the longest text with a rule. Characters that Unicode added after version
-    12 have no rule.
+    SentencePiece replaces the longest text that has a rule. Characters added to Unicode after
+    version 12 have no rule.
 
     >>> len(charsmap("nfkc")) > 100_000
     True
     """
-    # Planes with characters that have a decomposition or a lower case.
+    # The planes in which characters have decompositions or lower case forms.
     characters = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
     composed = dict(zip(characters, _each(normalizers.NFKC(), characters)))
     rules = {text: made for text, made in composed.items() if text != made}
@@ -66,13 +66,13 @@ def _folded(character: str) -> str:
 
 
 def _each(normalizer: normalizers.Normalizer, texts: Iterable[str]) -> list[str]:
-    """Normalizes each of many short texts."""
+    """Normalizes each of many short texts in one call."""
     return normalizer.normalize_str(_BETWEEN.join(texts)).split(_BETWEEN)
 
 
 def _spellings(characters: list[str]) -> Iterable[tuple[str, str]]:
-    """Yields each text of several characters that NFKC composes into one, and the result. Any of
-    the characters may be a variant, such as a halfwidth form.
+    """Yields each sequence of characters that NFKC composes into one character, and the result. Any
+    character of a sequence may be a variant, such as a halfwidth form.
     """
     variants: dict[str, list[str]] = defaultdict(list)
     for one, parts in zip(characters, _each(normalizers.NFKD(), characters)):
@@ -86,11 +86,11 @@ def _spellings(characters: list[str]) -> Iterable[tuple[str, str]]:
 
 
 def _double_array(rules: Mapping[bytes, int]) -> list[int]:
-    """Returns the trie of Darts: a unit for each byte of a rule, and a unit for a rule's value."""
+    """Returns a Darts trie: a unit for each byte of a rule, and a unit for each rule's value."""
     nodes, root = _nodes(rules)
     units = {0: 0}
     bases: dict[int, int] = {}
-    # Reserved: a base of 0 would be the root itself.
+    # 0 is reserved, because a base of 0 would be the root itself.
     taken = {0}
     top = 1
     waiting = [(0, 0, root)]
@@ -100,7 +100,7 @@ def _double_array(rules: Mapping[bytes, int]) -> list[int]:
         first = node[0][0]
         base = bases.get(number)
         if base is None:
-            # Earlier holes rarely fit a node.
+            # Searches only recent holes, because a node rarely fits into earlier holes.
             place = max(1, top - 0x200)
             base = place ^ first
             while base in taken or any(base ^ child in units for child, _ in node):
@@ -122,10 +122,10 @@ _Node = tuple[tuple[int, int], ...]
 
 
 def _nodes(rules: Mapping[bytes, int]) -> tuple[list[_Node], int]:
-    """Returns the distinct nodes of the trie of rules, and the number of the root. A node maps each
-    byte to the number of a node, and a zero byte to a value."""
+    """Returns the distinct nodes of the rules' trie, and the number of the root. A node maps each
+    byte to the number of a child node, and a zero byte to a value."""
     numbers: dict[_Node, int] = {}
-    # Children of the nodes on the way to the last rule.
+    # Children of each node on the path to the last rule.
     path: list[dict[int, int]] = [{}]
     before = b""
     for text, value in [*sorted(rules.items()), (b"", -1)]:

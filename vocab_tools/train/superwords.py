@@ -1,8 +1,8 @@
 """The second stage of SuperBPE: within a line, merges may cross word boundaries.
 
 Liu et al., "SuperBPE: Space Travel for Language Models" (arXiv 2503.13423): subwords are learned as
-usual up to a transition point; after that point merges cross whitespace, and a token may have
-several words, four by default.
+usual up to a transition point; after that point, merges cross whitespace, and a token can have
+several words, by default up to four.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from bpe_engine.texts.access import STANDARD
 from bpe_engine.texts.listed import corpus_files
 from bpe_engine.texts.reading import read_texts
 
-#: Maximum number of words of a superword: runs without whitespace.
+#: Default maximum number of words (runs without whitespace) in a token.
 MAX_WORDS = 4
 
-#: Pattern of the second stage, and of the result: lines, and the line ends between them.
+#: Pattern of the second stage and of the result: lines, and the line ends between lines.
 LINES = r"[^\r\n]+|[\r\n]+"
 
 
 def can_be_read_twice(corpus: Any) -> bool:
-    """Returns True for a corpus that has only regular files: no counts, pipe or standard input."""
+    """Returns True for a corpus of regular files, without counts, pipes or standard input."""
     if isinstance(corpus, (str, os.PathLike)):
         path = os.fspath(corpus)
         is_regular = os.path.isfile(path) or os.path.isdir(path)

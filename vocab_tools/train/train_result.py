@@ -1,4 +1,4 @@
-"""The result of training, and its files."""
+"""The result of training, and the files to write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..text import plural
 
 
 class TrainedMerge(NamedTuple):
-    """One merge, in the order of learning."""
+    """One merge of training."""
 
     left: bytes
     right: bytes
@@ -38,7 +38,7 @@ class TrainedMerge(NamedTuple):
 
     @property
     def token(self) -> bytes:
-        """The token into which the pair merges."""
+        """The token that the pair becomes."""
         return self.left + self.right
 
 
@@ -46,11 +46,11 @@ class TrainedMerge(NamedTuple):
 class TrainResult(Brief):
     """A trained vocabulary, and facts about its training."""
 
-    #: All tokens and their ids: the base's and the new tokens.
+    #: All tokens and their ids: the base's tokens, then the new tokens.
     ranks: dict[bytes, int]
-    #: Names and ids, after the tokens.
+    #: Names and ids of special tokens.
     special_tokens: dict[str, int]
-    #: How the vocabulary cuts text.
+    #: How the vocabulary cuts text into pieces.
     cutting: Cutting
     #: Number of tokens of the base; 256 without a base.
     base_size: int
@@ -58,16 +58,16 @@ class TrainResult(Brief):
     merges: list[TrainedMerge]
     #: Requested number of tokens, special tokens included.
     wanted: int
-    #: Token and byte counts of each corpus, encoded with the result.
+    #: Number of tokens and number of bytes of each corpus, encoded with the result.
     corpus_tokens: list[int] = field(default_factory=list)
     corpus_bytes: list[int] = field(default_factory=list)
     #: Notes for the user.
     notes: list[str] = field(default_factory=list)
     #: Merges of the base, in ascending order of ids.
     base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
-    #: Files of the corpus, as given.
+    #: Names of the files of the corpus, as given.
     files: list[str] = field(default_factory=list)
-    #: Published vocabulary that equals the base; None without a base, or for another base.
+    #: The published vocabulary that the base equals, if any.
     recognized: Recognized | None = None
 
     @property
@@ -82,15 +82,15 @@ class TrainResult(Brief):
 
     @property
     def bytes_per_token(self) -> float:
-        """Compression of the training text."""
+        """Compression of the training text: its bytes divided by its tokens."""
         tokens = sum(self.corpus_tokens)
         return sum(self.corpus_bytes) / tokens if tokens else 0.0
 
     @property
     def merge_list(self) -> list[tuple[bytes, bytes]]:
-        """Merges for a ``tokenizer.json``, the base's first.
+        """Merges for a ``tokenizer.json``, the base's merges first.
 
-        A pair that was merged twice, because one of its tokens was also made in another way, is
+        A pair can be merged twice, if one of its tokens is also made in another way. Such a pair is
         listed at its second merge, as in Hugging Face's trainer.
         """
         pairs = [(merge.left, merge.right) for merge in self.merges]
@@ -107,13 +107,13 @@ class TrainResult(Brief):
         )
 
     def dump(self) -> bytes:
-        """Returns a ``.tiktoken`` file of all ordinary tokens."""
+        """Returns all ordinary tokens as a ``.tiktoken`` file."""
         return dump_ranks(self.ranks)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a ``.tiktoken`` file and its sidecar, which :func:`bpe_engine.load_encoding`
-        reads; for a name that ends in ``.json``, a ``tokenizer.json``; for an existing folder, its
-        ``tokenizer.json``. Replaces existing files."""
+        """Writes a ``.tiktoken`` file and its sidecar, for :func:`bpe_engine.load_encoding`; or a
+        ``tokenizer.json`` if the name ends in ``.json``, or into an existing folder. Replaces
+        existing files."""
         path = checked_path(path)
         if os.path.isdir(path):
             path = Path(path) / "tokenizer.json"
@@ -129,11 +129,11 @@ class TrainResult(Brief):
         return dump_sidecar(Definition(self.ranks, self.special_tokens, pattern, form))
 
     def tokenizer_json(self, unknown: str | None = None) -> bytes:
-        """Returns a ``tokenizer.json`` of Hugging Face.
+        """Returns the vocabulary as a Hugging Face ``tokenizer.json``.
 
         Args:
-            unknown: the special token for bytes without a token; needed if the base lacks single
-                bytes.
+            unknown: the special token for bytes that have no token; required if the base lacks
+                single bytes.
         """
         settings = fresh_settings(
             self.cutting.pattern, self.special_tokens, self.cutting.normalization
@@ -177,7 +177,7 @@ class TrainResult(Brief):
 
 
 def shortage_note(size: int, wanted: int, min_frequency: int, limited: bool) -> str:
-    """Returns a note on why there are fewer tokens than requested."""
+    """Returns a note that says why there are fewer tokens than requested."""
     reason = f"no other pair of tokens occurs {plural(min_frequency, 'time')} or more"
     if limited:
         reason += " and keeps within the limits"

@@ -22,7 +22,7 @@ from ..text import plural
 from .superwords import LINES, MAX_WORDS, can_be_read_twice, count_lines
 from .train_result import TrainedMerge, TrainResult, shortage_note
 
-#: A text file or several; or pieces and their counts.
+#: One or more text files; or pieces and their counts.
 Corpus = Union[
     str,
     "os.PathLike[str]",
@@ -33,7 +33,7 @@ Corpus = Union[
 
 _CORPUS = "a corpus is the path of a file, a list of paths, or a dict of pieces and their counts"
 
-#: Called with the name of a step, the work done and all work.
+#: Called with the name of a step, the work done and the total work.
 ProgressFunction = Callable[[str, int, int], None]
 
 #: Units for the compression of several corpora.
@@ -46,27 +46,27 @@ class TrainOptions:
 
     Raises:
         ValueError: an option is invalid.
-        TypeError: an option has another type; the message names the option.
+        TypeError: an option has a wrong type; the message names the option.
     """
 
     #: Name of an encoding, or a regular expression that cuts text into pieces; no token spans two
-    #: pieces. By default the pattern of the base, or else of o200k_base.
+    #: pieces. By default the pattern of the base if known; otherwise o200k_base's pattern.
     pattern: str | Pattern | None = None
-    #: Names of special tokens at the last ids, cut out of the corpus.
+    #: Names of special tokens, which get the last ids and are cut out of the corpus.
     special_tokens: Sequence[str] = ()
-    #: Minimum number of occurrences of a pair to merge.
+    #: Minimum number of occurrences of a pair that is merged.
     min_frequency: int = 2
-    #: Maximum number of bytes of a new token.
+    #: Maximum length of a new token in bytes.
     max_token_length: int | None = None
-    #: Normalize text to Unicode NFC; by default as the named encoding does.
+    #: Whether to normalize text to Unicode NFC; by default as the named encoding does.
     nfc: bool | None = None
     #: Number of tokens after which merges may cross piece boundaries inside a line (SuperBPE).
     superwords_from: int | None = None
-    #: Maximum number of words of a token that crosses piece boundaries.
+    #: Maximum number of words in a token that crosses piece boundaries.
     max_words: int = MAX_WORDS
     #: "bytes", "characters" or "lines": each item of the corpus is a corpus, and the next merge
-    #: serves the corpus with the fewest of these units for a token (parity-aware BPE). Lines
-    #: compare translations line by line.
+    #: serves the corpus with the fewest of these units per token (parity-aware BPE). "lines"
+    #: compares translations line by line.
     balance: str | None = None
     #: Text field of JSON lines and tables.
     field: str = "text"
@@ -76,7 +76,7 @@ class TrainOptions:
     max_memory: int | None = None
     #: Drop pieces with fewer occurrences than this.
     drop_rare: int = 1
-    #: Number of threads; by default one for each processor.
+    #: Number of threads; by default one per processor.
     num_threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class TrainOptions:
             check_choice("balance", self.balance, UNITS)
 
     def cutting(self, base: Base | None) -> Cutting:
-        """Returns the settings for cutting text into pieces, without the special tokens."""
+        """Returns the settings for cutting text into pieces between special tokens."""
         if base is None or base.name is None:
             return cutting(self.pattern, self.special_tokens, self.nfc)
         names = [*base.special_tokens, *self.special_tokens]
@@ -107,27 +107,27 @@ def train_vocabulary(
     base: RankSource | Base | None = None,
     progress: ProgressFunction | None = None,
 ) -> TrainResult:
-    """Trains a byte-level BPE vocabulary: repeatedly merges the most frequent pair of neighboring
-    tokens. Among pairs with the same count, the lowest id of the left token comes first, then the
-    lowest id of the right token, as in Hugging Face's trainer.
+    """Trains a byte-level BPE vocabulary: repeatedly merges the most frequent pair of adjacent
+    tokens. Ties go to the lowest id of the left token, then to the lowest id of the right token, as
+    in Hugging Face's trainer.
 
-    The result depends only on the text and the options, never on the number of threads or the order
-    of files.
+    The result depends only on the text and the options, and not on the number of threads or the
+    order of files.
 
     Args:
-        corpus: text files, folders and globs; or pieces and their counts; or counts of
-            :func:`count_corpus`, which are used up.
-        vocab_size: the number of tokens, with single bytes, base and special tokens.
+        corpus: text files, folders and globs; or pieces and their counts; or a result of
+            :func:`count_corpus`, which is used up.
+        vocab_size: the number of tokens, including single bytes, the base and special tokens.
         options: how to read and cut text, and which pairs to merge.
-        base: ranks to start from; their ids stay.
-        progress: called with the name of a step, the work done and all work.
+        base: ranks to start from, which keep their ids.
+        progress: called with the name of a step, the work done and the total work.
 
     Returns:
-        The vocabulary. If pairs run out, the vocabulary is smaller than requested and has a note.
+        The vocabulary. If pairs run out, it is smaller than requested, and a note says so.
 
     Raises:
-        ValueError: the corpus is empty, an option does not fit it, or a file is not UTF-8.
-        TypeError: an argument has another type; the message names the argument.
+        ValueError: the corpus is empty or does not suit an option, or a file is not UTF-8.
+        TypeError: an argument has a wrong type; the message names the argument.
         OSError: a file cannot be read.
         MemoryError: memory runs out.
 
@@ -183,7 +183,7 @@ def train_vocabulary(
 
 
 def _listed(corpus: object) -> list[Corpus]:
-    """Returns the items of a corpus as a list. Raises TypeError for another type."""
+    """Returns the items of a corpus as a list. Raises TypeError if it is not a corpus."""
     is_wrong = isinstance(corpus, (bytes, bytearray)) or is_arrow(corpus)
     if is_wrong or not isinstance(corpus, Iterable):
         raise TypeError(f"{_CORPUS}, not {describe(corpus)}")
@@ -201,7 +201,7 @@ def _listed(corpus: object) -> list[Corpus]:
 
 
 def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
-    """Returns the file names of a corpus, or of several."""
+    """Returns the file names of one or more corpora."""
     if isinstance(corpus, (str, os.PathLike)):
         return [os.fspath(corpus)]
     if isinstance(corpus, (Mapping, CorpusCounts)):
@@ -210,15 +210,15 @@ def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
 
 
 class _Part(NamedTuple):
-    """One of the corpora."""
+    """The counts of one corpus."""
 
     counts: CorpusCounts
-    #: Distinct pieces, and their occurrences, bytes and characters, each from one pass.
+    #: Numbers of distinct pieces, occurrences, bytes and characters, from one pass.
     totals: tuple[int, int, int, int]
 
 
 def _part(counts: CorpusCounts, number: int | None) -> _Part:
-    """Adds up the counts of a corpus. Raises ValueError for an empty corpus."""
+    """Computes the totals of a corpus. Raises ValueError for an empty corpus."""
     totals = counts.pieces.totals()
     if totals[0] == 0:
         what = "the corpus" if number is None else f"corpus {number + 1}"
@@ -233,7 +233,7 @@ def _part(counts: CorpusCounts, number: int | None) -> _Part:
 
 
 class _Job:
-    """One run of training: its options and its stages."""
+    """One run of training, with its options and stages."""
 
     def __init__(
         self, vocab_size: int, options: TrainOptions, progress: ProgressFunction | None
@@ -267,7 +267,7 @@ class _Job:
     def counted(
         self, corpus: Corpus | Sequence[Corpus], cut: Cutting
     ) -> tuple[list[_Part], list[int]]:
-        """Counts the pieces of each corpus. Returns the counts, and the size of each in units."""
+        """Counts the pieces of each corpus; returns the counts, and the sizes in units."""
         options = self.options
         several: list[Corpus] = list(corpus) if options.balance else [corpus]  # type: ignore[arg-type, list-item]
         parts = []
@@ -316,8 +316,8 @@ class _Job:
         units: Sequence[int],
         max_words: int | None = None,
     ) -> TrainResult:
-        """Trains one stage: adds tokens to ``ranks``, up to ``tokens`` tokens, with ids from
-        ``first_id``."""
+        """Trains one stage: adds tokens with ids from ``first_id`` on to ``ranks``, up to
+        ``tokens`` tokens in total."""
         sizes = [part.totals[2] for part in parts]
 
         corpora = [(part.counts.pieces, unit) for part, unit in zip(parts, units)]
