@@ -256,7 +256,7 @@ def _rendering(text: str) -> Callable[[], object]:
 
 
 def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], object]:
-    """Returns a function that encodes a known text with a tokenizer of many added tokens."""
+    """Returns a function that encodes a known text with a tokenizer that has many added tokens."""
     from bpe_engine.hf import Tokenizer
 
     file = Path(encoding if encoding.endswith(".json") else f"{encoding}.json")

@@ -215,7 +215,7 @@ def _decomposed(
         [] if place in texts else _longest_match(token, known) for place, token in enumerate(tokens)
     ]
     [first] = _encoded(tokenizer, ["a"])
-    # Puts text first if the tokenizer puts a space before a text; the last attempt puts none.
+    # If the tokenizer puts a space before a text, tries other text in front; the last try has none.
     for before in (*_BEFORE, "") if first and table[first[0]].startswith(b" ") else ("",):
         [start] = _encoded(tokenizer, [before])
         found = _encoded(tokenizer, [before + text for text in texts.values()])

@@ -1,4 +1,4 @@
-"""Patterns that cut text into pieces before merging, named by an encoding or given as a regex."""
+"""Patterns that cut text into pieces before merging: patterns of encodings, or given regexes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Pattern:
 
     def without_taken_specials(self, ranks: Mapping[bytes, int]) -> Pattern:
         """Returns a copy without special tokens if ``ranks`` uses all of their ids: such ranks
-        belong to another encoding."""
+        belong to a different encoding."""
         used = set(ranks.values())
         if all(number in used for number in self.special_tokens.values()):
             return replace(self, special_tokens={})

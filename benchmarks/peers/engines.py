@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Unsupported(Exception):
-    """The engine lacks the encoding or the operation of a case."""
+    """Raised if an engine lacks the encoding or the operation of a case."""
 
 
 class FlatRows(NamedTuple):
@@ -362,7 +362,7 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     import tokenizers
 
     tok = tokenizers.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-    # The call without offsets, if this version has one.
+    # Uses the call without offsets, if this version has such a call.
     encode_batch = getattr(tok, "encode_batch_fast", tok.encode_batch)
     batch_list = _rows(encode_batch, add_special_tokens=False)
     encode = _ids(tok.encode, add_special_tokens=False)

@@ -457,7 +457,7 @@ def test_added_tokens_in_text(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", ["a   <think><eos>", "b", ""])
     with pytest.raises(CorpusError, match="has no <|endoftext|>.*tokens: '<eos>'"):
         make_plan([source], str(path), tmp_path / "out")
-    for name in (path, tmp_path):  # A file, and its folder.
+    for name in (path, tmp_path):  # The file, and its folder.
         out = tmp_path / f"out-{name.name}"
         plan = make_plan([source], str(name), out, eod="<eos>", format="datatrove")
         run_plan(plan)

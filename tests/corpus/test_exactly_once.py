@@ -1,4 +1,4 @@
-"""Tests that any run of a corpus writes the same bytes: after kills or faults, in any processes."""
+"""Tests that any run of a corpus writes the same bytes, even if killed, parallel or with faults."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with pytest.raises(CorpusError, match="has the fingerprint"):
         run_plan(plan, tokenizer="cl100k_base")
-    run_plan(plan, tokenizer="r50k_base", processes=1)  # Has gpt2's ids.
+    run_plan(plan, tokenizer="r50k_base", processes=1)  # r50k_base has gpt2's ids.
     assert written(tmp_path / "out") == undisturbed(tmp_path)
 
 

@@ -140,7 +140,7 @@ def test_datasets_reads_tables(tmp_path: Path) -> None:
 
 
 def replace_closed(source: str, target: str, replace: Any = os.replace) -> None:
-    """Replaces a file that is neither open nor mapped, as Windows demands."""
+    """Replaces a file that is neither open nor mapped, as Windows requires."""
     maps = Path("/proc/self/maps")
     if maps.exists():
         opened = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}

@@ -576,7 +576,7 @@ def test_a_broken_record_that_is_not_utf_8(
 
 
 def test_lying_offsets_name_the_file_and_the_field(tmp_path: Path) -> None:
-    """Errors name both for an offset far outside, and for an offset just after the last text."""
+    """Errors name the file and the field for an offset far outside, or just after the last text."""
     import struct
 
     texts = [f"hello world {number:03d}" for number in range(64)]

@@ -30,7 +30,7 @@ def test_readme_has_the_commands() -> None:
 
 @pytest.mark.parametrize("page", manual(), ids=lambda page: page.name)
 def test_every_example_is_run(page: Page) -> None:
-    """Every block of Python or shell has a language that a test runs, or is known as plain text."""
+    """Pages have only code blocks that a test runs, and plain text."""
     others = {"sh"} if page == README else {"{toctree}", "{eval-rst}"}
     languages = {language for language, _ in page.blocks}
     assert languages <= {"pycon", "console", "text"} | others

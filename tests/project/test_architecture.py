@@ -65,7 +65,7 @@ def is_private(name: str) -> bool:
 )
 def test_vocab_tools_uses_what_is_public(path: Path) -> None:
     found = set(private_names(ast.parse(path.read_text(encoding="utf-8"))))
-    assert found <= {"_replace", "_exit"}  # Of named tuples and of os; both are public.
+    assert found <= {"_replace", "_exit"}  # Public names of named tuples and `os`.
 
 
 def test_importing_the_library_needs_nothing_else() -> None:
@@ -96,7 +96,7 @@ CORE_ROOMS = [
     "abilities",
 ]  # fmt: skip
 
-# Modules of the bindings, in the same kind of order.
+# Modules of the bindings, ordered in the same way.
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "taint", "labels",

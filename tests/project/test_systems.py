@@ -201,7 +201,7 @@ def test_files_as_windows_replaces_them(tmp_path: Path, monkeypatch: pytest.Monk
         replace(one, other)
 
     def fsync(descriptor: int) -> None:
-        modes.append(os.write(descriptor, b"") == 0)  # Fails if read-only.
+        modes.append(os.write(descriptor, b"") == 0)  # The write fails if the file is read-only.
         synced(descriptor)
 
     monkeypatch.setattr(system, "_IS_WINDOWS", True)

@@ -99,7 +99,7 @@ def test_random_rollouts(name: str) -> None:
                 answer = f"<think>\n{words(choose)}\n</think>\n\n{answer}"
             ids = split_at_random(choose, enc, answer)
             if choose.random() < 0.3:
-                ids = ids[: choose.randrange(1, len(ids) + 1)]  # Ends anywhere.
+                ids = ids[: choose.randrange(1, len(ids) + 1)]  # The sample may end anywhere.
             cut = choose.randrange(len(ids) + 1)
             rollout.sampled(ids[:cut])
             rollout.sampled(ids[cut:])

@@ -392,7 +392,7 @@ def test_mask(gpt2: bpe_engine.Encoding) -> None:
     assert gpt2.audit_segments(given).mask() == [0, 0, 1, 0]
 
 
-# ---- Wrong shapes ----
+# ---- Malformed segments ----
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ FIELDS = [
     "sequence_ids", "n_sequences",
 ]  # fmt: skip
 
-# Whitespace of every kind, combining marks, emoji, scripts, line ends, digits.
+# Texts with whitespace of every kind, combining marks, emoji, scripts, line ends and digits.
 TEXTS = [
     "",
     " ",
@@ -106,7 +106,7 @@ def fields_of(theirs: Any) -> list[str]:
 
 
 def same_outcome(ours: Any, theirs: Any, *given_input: Any, **options: Any) -> Any:
-    """Compares every field of an encoding, and returns `theirs`'; None after an error."""
+    """Compares every field of an encoding, and returns the expected encoding; None on errors."""
     try:
         expected = theirs.encode(*given_input, **options)
     except BaseException as error:

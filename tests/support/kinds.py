@@ -127,7 +127,7 @@ LLAMA = {
 }
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
 
-#: Kinds of files.
+#: Kinds of tokenizer files.
 FILES: dict[str, Callable[[], str]] = {
     "byte-level": byte_level_file,
     "NFC": lambda: byte_level_file(normalizer={"type": "NFC"}),

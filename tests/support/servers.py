@@ -211,7 +211,7 @@ def vllm_config(name: str) -> Any:
 
 
 class HookType(enum.Enum):
-    """When a hook runs."""
+    """The time at which a hook runs."""
 
     BEFORE = "before"
     AFTER = "after"

@@ -1,4 +1,4 @@
-"""Tests that other packages read the tokenizers of `vocab-tools train --model`, of every model."""
+"""Tests that other packages read the tokenizers of every model of `vocab-tools train --model`."""
 
 from __future__ import annotations
 

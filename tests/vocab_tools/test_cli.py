@@ -37,7 +37,7 @@ def test_the_worked_example(tmp_path: Path, words: Path) -> None:
     assert "一只 is already a token" in done.stderr
     assert "我 是一 只 猫 → 我 是一 只猫 → 我 是一只猫 → 我是一只猫" in done.stdout
     assert "只猫" in done.stdout and "By-products" in done.stdout
-    # No colors and no progress bar in a pipe.
+    # A pipe gets neither colors nor a progress bar.
     assert "\x1b" not in done.stdout + done.stderr
 
     checked = run("check", QWEN, output, "--words", words)

@@ -228,7 +228,7 @@ def test_a_published_base_brings_its_pattern_and_special_tokens(name: str) -> No
         assert specials.isdisjoint(result.tokens.values())
         # A recognized base causes no warning.
         assert result.recognized is not None and not result.notes[1:]
-    # Another pattern is used, with a warning; the ids of the base stay.
+    # A different pattern is used with a warning, and ids of the base are kept.
     result = vocab_tools.learn_merges(ranks, words, pattern="qwen")
     assert result.pattern.name == "qwen"
     assert specials.isdisjoint(result.tokens.values())

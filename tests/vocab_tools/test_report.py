@@ -173,7 +173,7 @@ def test_reports_on_proposals_training_and_embeddings(tmp_path: Path) -> None:
 
 def test_characters_that_tokens_cut_are_shown_once() -> None:
     assert in_order(["只".encode()[:1], "只".encode()[1:], b" \xe0"]) == ["只", "‥", "·\\xe0"]
-    assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Text, not signs.
+    assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Both characters are text, not signs.
     plan = embedding_plan(BYTES, {"只".encode(): 260}, special_tokens={})
     page = render("r.html", plan)
     assert '<bdi class="chip" title="id 143"><bdi>‥</bdi></bdi>' in page and "\\xe5" not in page

@@ -248,7 +248,7 @@ class Context:
 
     @functools.cached_property
     def corpus(self) -> CorpusEffect | None:
-        """Effect on the corpus; None without a corpus."""
+        """The effect of the extension on the corpus; None without a corpus."""
         if "corpus" not in self.has:
             return None
         base = self.pattern.encoding(self.loaded.base, {})

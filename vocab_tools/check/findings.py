@@ -42,7 +42,7 @@ class Finding(Brief):
 
     @property
     def counted(self) -> str:
-        """The count with its noun, for messages.
+        """The count and the number of new tokens, for messages.
 
         >>> Finding("NOT_UTF8", "info", 1448, "", [], 2).counted
         '1,448, 2 of them new'
@@ -110,7 +110,7 @@ class Rule(Generic[CheckedT]):
     needs: frozenset[str]
 
     def apply(self, checked: CheckedT) -> Finding | None:
-        """Returns the finding, or None."""
+        """Returns the finding; None if the rule finds no problem."""
         if not self.needs <= set(checked.has):
             return None
         outcome = self.look(checked)

@@ -38,7 +38,7 @@ from .options import (
     refuse_mixed,
 )
 
-#: Number of last learned tokens to print.
+#: How many of the last learned tokens to print.
 TOKENS_SHOWN = 8
 
 #: Options that :func:`train_vocabulary` and :func:`train_model` share.

@@ -295,7 +295,7 @@ def _compare_models(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Compares the ids and decoded texts of two tokenizers; ``contents`` are the ``.model``'s."""
+    """Compares ids and decoded texts of two tokenizers, given the contents of the ``.model``."""
     conversion.notes += conversion.definition.notes
     texts = pieces.probes(conversion.definition, blocks)
     _compare_texts(conversion, encoder(both[0]), encoder(both[1]), texts, progress)

@@ -1,4 +1,4 @@
-"""Extends a vocabulary in one step: proposes words of a corpus, learns the words, and checks."""
+"""Extends a vocabulary in one step: proposes words of a corpus, learns them, checks the result."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MOST_WORDS = 500_000
 
 @dataclass(frozen=True)
 class Step:
-    """One merge of learning."""
+    """A merge that was learned."""
 
     left: bytes
     right: bytes

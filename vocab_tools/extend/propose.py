@@ -119,7 +119,7 @@ class Proposal(Brief):
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result of :meth:`dump` to a file. Replaces an existing file."""
+        """Writes the result of :meth:`dump` to a file, replacing an existing file."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:

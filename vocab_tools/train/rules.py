@@ -114,7 +114,7 @@ def _double_array(rules: Mapping[bytes, int]) -> list[int]:
                 if child:
                     waiting.append((base ^ child, child, target))
         units[at] = label | (first == 0) << 8 | (at ^ base) << 10
-    # A unit that is not used has the label of no byte: a zero would match U+0000.
+    # An unused unit has a label that no byte has, because a label of zero would match U+0000.
     return [units.get(place, 1 << 31) for place in range((top | 0xFF) + 1)]
 
 

@@ -27,7 +27,7 @@ from ..text import plural
 
 
 class TrainedMerge(NamedTuple):
-    """One merge of training."""
+    """A merge that was learned in training."""
 
     left: bytes
     right: bytes
