@@ -43,15 +43,18 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
     return names
 
 
+def check_progress(progress: Callable[..., None] | None) -> None:
+    """Raises TypeError for an argument that is not a function, and not None."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is {describe(progress)}; it must be a function")
+
+
 def progress_of(
     progress: Callable[[str, int, int], None] | None, step: str
 ) -> Callable[[int, int], None] | None:
     """Returns the progress function of a step, or None. Raises TypeError for any other object."""
-    if progress is None:
-        return None
-    if not callable(progress):
-        raise TypeError(f"progress is {describe(progress)}; it must be a function")
-    return functools.partial(progress, step)
+    check_progress(progress)
+    return None if progress is None else functools.partial(progress, step)
 
 
 def number_of(name: str, value: SupportsIndex, at_least: int) -> int:

@@ -9,13 +9,7 @@ from typing import Any
 from .._core import hf_content_hash
 from .component import Component, component_json, component_of_tokenizers
 
-__all__ = [
-    "AddedToken",
-    "Component",
-    "Token",
-    "component_json",
-    "component_of_tokenizers",
-]
+__all__ = ["AddedToken", "Component", "Token", "component_json", "component_of_tokenizers"]
 
 
 @dataclass

@@ -33,10 +33,7 @@ class PostProcessor(Component):
     _kind = "post_processor"
 
     def process(
-        self,
-        encoding: HfEncoding,
-        pair: HfEncoding | None = None,
-        add_special_tokens: bool = True,
+        self, encoding: HfEncoding, pair: HfEncoding | None = None, add_special_tokens: bool = True
     ) -> HfEncoding:
         """Post-processes the encoding of one sequence, or of two."""
         return hf_process(self._spec, encoding, pair, add_special_tokens)

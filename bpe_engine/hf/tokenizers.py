@@ -189,11 +189,7 @@ class Tokenizer(Face, _core.Tokenizer):
             "version": "1.0",
             "pre_tokenizer": level,
             "decoder": level,
-            "model": {
-                "type": "BPE",
-                "vocab": read_vocab(vocab),
-                "merges": read_merges(merges),
-            },
+            "model": {"type": "BPE", "vocab": read_vocab(vocab), "merges": read_merges(merges)},
         }
         tokenizer = cls(json.dumps(contents))
         tokenizer.add_special_tokens(list(special_tokens))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..common.values import check_choice
+from ..common.values import check_choice, describe
 from .access import label, unpacked
 from .errors import CorpusError
 from .fields import Fields
@@ -45,6 +45,8 @@ def read_texts(
         OSError: The file cannot be read.
     """
     check_choice("errors", errors, ERRORS)
+    if not isinstance(field, str):
+        raise TypeError(f"field is {describe(field)}; give a name, such as text or meta.text")
     if has_rows(path):
         return _blocks(read_rows(path, field, errors))
     return ([text] for text in parts_of_text(path, errors, inside_lines=inside_lines))

@@ -224,6 +224,8 @@ def test_options_that_do_not_fit_are_named(options: list[str], message: str, cor
         ({"like": 5}, "like is the int 5; give a name, a folder or a file"),
         ({"like": b"t5"}, "like is the bytes b't5'"),
         ({"progress": 5}, "progress is the int 5; it must be a function"),
+        ({"field": 5}, "field is the int 5; give a name"),
+        ({"drop_rare": None}, "drop_rare is None; it must be an int"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str, corpus: Path) -> None:

@@ -94,6 +94,8 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("base is an Encoding, not the str 'gpt2'", lambda t: corpus_effect(t, "gpt2", "gpt2", [])),  # type: ignore[arg-type]
     ("a tokenizer to compare is a name.* the int 3", lambda t: compare_tokenizers([3], t)),  # type: ignore[list-item]
     ("the tokenizers to compare are a list, not None", lambda t: compare_tokenizers(None, t)),  # type: ignore[arg-type]
+    ("progress is the int 5; it must be", lambda t: compare_tokenizers(["gpt2"], t, progress=5)),  # type: ignore[arg-type]
+    ("progress is the int 5", lambda t: learn_merges("gpt2", {"x": 1}, progress=5)),  # type: ignore[arg-type]
     ("cutting is the str 'gpt2'", lambda t: count_corpus(t, "gpt2")),  # type: ignore[arg-type]
     ("counts a pyarrow.Table, not the str", lambda t: count_pieces("low")),  # type: ignore[arg-type]
     ("names and their ids.* not the list", lambda t: learn_merges(BASE, {"low": 5}, special_tokens=["<a>"])),  # type: ignore[arg-type]

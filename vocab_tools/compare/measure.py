@@ -19,6 +19,7 @@ from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
 
+from ..arguments import check_progress
 from ..corpus.piece_counts import ProgressFunction
 from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
@@ -100,6 +101,7 @@ def compare_tokenizers(
     >>> found.rows[0].tokens, found.total.words
     (3, 2)
     """
+    check_progress(progress)
     paths = corpus_files(corpus)
     sizes = [size_or_zero(path) for path in paths]
     several = (

@@ -18,7 +18,7 @@ from bpe_engine.texts.access import naming
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
 
-from ..arguments import checked_path
+from ..arguments import check_progress, checked_path
 from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan, embedding_plan
 from ..ranks import RankSource, as_sources
@@ -166,6 +166,7 @@ def convert_tokenizer(
     >>> conversion.is_exact, list(conversion.contents)
     (True, ['new/tokenizer.json'])
     """
+    check_progress(progress)
     what = "the file, the folder or the name of a tokenizer"
     origin = locate_source(checked_path(source, what), source_format)
     goal = locate_target(checked_path(target, "the file to make"), target_format)

@@ -11,7 +11,7 @@ from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, given_paths
 
-from ..arguments import several_names
+from ..arguments import check_progress, several_names
 from ..brief import Brief
 from ..patterns import Pattern
 from ..text import literal
@@ -97,6 +97,7 @@ def corpus_effect(
         TypeError: an argument has a wrong type; the message names the argument.
         OSError: a file cannot be read.
     """
+    check_progress(progress)
     paths = given_paths(path)
     for name, encoding in [("base", base), ("extended", extended)]:
         if not isinstance(encoding, bpe_engine.Encoding):

@@ -16,6 +16,7 @@ from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
 
+from ..arguments import check_progress
 from ..brief import Brief
 from ..patterns import is_published
 from ..text import plural
@@ -191,6 +192,7 @@ def count_corpus(
         raise TypeError(
             f"cutting is {describe(cutting)}; vocab_tools.corpus.cutting.cutting makes one of a pattern"
         )
+    check_progress(progress)
     counts = CorpusCounts(cutting)
     files = corpus_files(corpus)
     sizes = [size_or_zero(path) for path in files]

@@ -11,7 +11,7 @@ from typing import Any
 from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.texts.listed import Paths, given_paths
 
-from ..arguments import checked_options, checked_path
+from ..arguments import checked_options, checked_path, progress_of
 from ..bases import Base, open_base
 from ..brief import Brief
 from ..check import check_vocabulary
@@ -21,7 +21,7 @@ from ..ranks import RankSource
 from ..text import plural
 from .learn import learn_merges
 from .learn_result import LearnResult, to_plain
-from .propose import ExtendOptions, ProgressFunction, Proposal, propose_words, step_of
+from .propose import ExtendOptions, ProgressFunction, Proposal, propose_words
 
 #: Kinds of notes about the spelling of a word list, which do not apply to proposed words.
 OF_LISTS = ("spaced form", "repeated word")
@@ -108,7 +108,7 @@ def extend_vocabulary(
     (105, 37, True)
     """
     chosen = checked_options(options, ExtendOptions)
-    step = functools.partial(step_of, progress)
+    step = functools.partial(progress_of, progress)
     corpus = given_paths(corpus)
     found = open_base(base)
     proposal = propose_words(found, corpus, chosen, progress=progress)

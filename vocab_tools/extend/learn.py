@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bpe_engine import list_encoding_names, vocabulary
 from bpe_engine.common.values import describe
 
-from ..arguments import checked_special_tokens, number_of
+from ..arguments import check_progress, checked_special_tokens, number_of
 from ..bases import Base, open_base, pattern_note
 from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
@@ -74,6 +74,7 @@ def learn_merges(
     >>> [(by_product.token, by_product.words) for by_product in result.by_products()]
     [(b'lo', ['low', 'lower']), (b'er', ['lower'])]
     """
+    check_progress(progress)
     if max_merges is not None:
         max_merges = number_of("max_merges", max_merges, 0)
     if min_frequency is not None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import unicodedata
 from collections.abc import Callable, Collection
@@ -15,7 +14,7 @@ from typing import Any
 from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.texts.listed import Paths, given_paths
 
-from ..arguments import checked_options, checked_path, number_of, several_names
+from ..arguments import checked_options, checked_path, number_of, progress_of, several_names
 from ..bases import Base, Recognized, open_base
 from ..brief import Brief
 from ..corpus.cutting import cutting
@@ -175,11 +174,11 @@ def propose_words(
         field=chosen.field,
         errors=chosen.errors,
         max_memory=DEFAULT_MEMORY,
-        progress=step_of(progress, "reading"),
+        progress=progress_of(progress, "reading"),
     )
     with reading as counts:
         candidates, left_out = _candidates(counts, found, chosen)
-        choosing = step_of(progress, "choosing")
+        choosing = progress_of(progress, "choosing")
         words = select(candidates, ranks, current, found.pattern, chosen.new_ids, choosing)
         tokens = learned_tokens(words, ranks)
         savings = savings_of(counts.texts(), current, found.pattern, ranks, tokens)
@@ -193,11 +192,6 @@ def propose_words(
         found.recognized,
         files,
     )
-
-
-def step_of(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:
-    """Returns a function that reports the progress of one step; None without ``progress``."""
-    return None if progress is None else functools.partial(progress, name)
 
 
 def _candidates(

@@ -243,7 +243,7 @@ def train_model(
     >>> trained.tokenizer.encode("Lowest").tokens
     ['[CLS]', 'lowe', '##st', '[SEP]']
     """
-    numbers = {
+    numbers: dict[str, tuple[Any, int]] = {
         "vocab_size": (vocab_size, 1),
         "min_frequency": (min_frequency, 0),
         "limit_alphabet": (limit_alphabet, 1),
@@ -253,7 +253,7 @@ def train_model(
         "num_threads": (num_threads, 0),
     }
     for name, (value, least) in numbers.items():
-        if value is not None:
+        if value is not None or name in ("vocab_size", "min_frequency", "drop_rare"):
             number_of(name, value, least)
     if vocab_size > MAX_TOKENS:
         raise ValueError(f"vocab_size is {vocab_size:,}; it can be at most {MAX_TOKENS:,}")

@@ -26,9 +26,7 @@ def _ids(folder: ModelFolder) -> dict[int, str]:
 
 
 @FOLDER_RULES.rule(
-    "error",
-    "ids without a row in the embedding table",
-    needs=["tokenizer", "config"],
+    "error", "ids without a row in the embedding table", needs=["tokenizer", "config"]
 )
 def vocab_too_large(folder: ModelFolder) -> Outcome:
     """An id beyond the embedding table makes the model fail, or read unrelated memory.
@@ -47,9 +45,7 @@ def vocab_too_large(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "info",
-    "rows of the embedding table without a token",
-    needs=["tokenizer", "config"],
+    "info", "rows of the embedding table without a token", needs=["tokenizer", "config"]
 )
 def rows_unused(folder: ModelFolder) -> Outcome:
     """Tables are padded for speed. An untrained row can be sampled, and has no text.
