@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
-from . import decoders, normalizers, pre_tokenizers, processors, trainers
+from . import decoders, implementations, normalizers, pre_tokenizers, processors, trainers
 from .component import Component
 from .components import AddedToken, Token
 from .fields import Regex
+from .implementations import (
+    BertWordPieceTokenizer,
+    ByteLevelBPETokenizer,
+    CharBPETokenizer,
+    SentencePieceBPETokenizer,
+    SentencePieceUnigramTokenizer,
+)
 from .models import BPE, Model, SentencePiece, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
@@ -28,13 +35,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddedToken",
+    "BPE",
+    "BertWordPieceTokenizer",
+    "ByteLevelBPETokenizer",
+    "CharBPETokenizer",
     "Component",
     "DecodeStream",
     "Encoding",
-    "BPE",
     "Model",
     "Regex",
     "SentencePiece",
+    "SentencePieceBPETokenizer",
+    "SentencePieceUnigramTokenizer",
     "Token",
     "Tokenizer",
     "Unigram",
@@ -43,6 +55,7 @@ __all__ = [
     "WordPiece",
     "as_transformers",
     "decoders",
+    "implementations",
     "is_ours",
     "normalizers",
     "patch_transformers",

@@ -15,15 +15,7 @@ from .kinds import PACKED, kind_of
 from .tables import arrow_batches, parquet_groups, table_blocks
 from .utf8 import NOT_UTF_16, UTF_16
 
-__all__ = [
-    "Input",
-    "Part",
-    "blocks",
-    "first_line",
-    "found",
-    "parts_of_input",
-    "row_name",
-]
+__all__ = ["Input", "Part", "blocks", "first_line", "found", "parts_of_input", "row_name"]
 
 
 class Input(NamedTuple):

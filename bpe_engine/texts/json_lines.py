@@ -126,12 +126,7 @@ def _too_long(line: int, fields: Fields) -> Block:
 
 
 def _parsed(
-    data: Any,
-    first: int,
-    ends: npt.NDArray[np.int64],
-    first_line: int,
-    uri: str,
-    fields: Fields,
+    data: Any, first: int, ends: npt.NDArray[np.int64], first_line: int, uri: str, fields: Fields
 ) -> Block:
     import numpy as np
 

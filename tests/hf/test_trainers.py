@@ -361,7 +361,7 @@ def test_implementations_are_those_of_tokenizers(
 
 @pytest.mark.parametrize("name", implementations.__all__)
 def test_implementations_are_copied(name: str) -> None:
-    ours = getattr(implementations, name)()
+    ours = getattr(hf, name)()
     ours.train_from_iterator(["low lower"], vocab_size=300)
     read = ours.from_str(ours.to_str())
     for it in (pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours), copy.copy(ours), read):
