@@ -33,6 +33,7 @@ from vocab_tools import (
     train_vocabulary,
     write_report,
 )
+from vocab_tools.compare.train import compare_trained
 
 BASE = {bytes([byte]): byte for byte in range(256)}
 EXTRA = {b"ab": 300}
@@ -95,6 +96,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("a tokenizer to compare is a name.* the int 3", lambda t: compare_tokenizers([3], t)),  # type: ignore[list-item]
     ("the tokenizers to compare are a list, not None", lambda t: compare_tokenizers(None, t)),  # type: ignore[arg-type]
     ("progress is the int 5; it must be", lambda t: compare_tokenizers(["gpt2"], t, progress=5)),  # type: ignore[arg-type]
+    ("vocab_size is the str 'x'", lambda t: compare_trained(["bpe"], t, "x")),  # type: ignore[arg-type]
     ("progress is the int 5", lambda t: learn_merges("gpt2", {"x": 1}, progress=5)),  # type: ignore[arg-type]
     ("cutting is the str 'gpt2'", lambda t: count_corpus(t, "gpt2")),  # type: ignore[arg-type]
     ("counts a pyarrow.Table, not the str", lambda t: count_pieces("low")),  # type: ignore[arg-type]

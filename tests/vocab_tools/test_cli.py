@@ -165,11 +165,7 @@ def test_ctrl_c(tmp_path: Path, base: Path) -> None:
     path = many_words(tmp_path, 400_000)
     arguments = [*COMMAND, "learn", str(base), "-", "-o", str(tmp_path / "e")]
     process = subprocess.Popen(
-        arguments,
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin
     # The text exceeds a pipe's buffer: when the write returns, the command has read almost all.

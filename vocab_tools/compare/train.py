@@ -11,6 +11,7 @@ from bpe_engine.common.values import check_choice
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
 
+from ..arguments import number_of, several_names
 from ..text import plural
 from ..train.models import MODELS, train_model
 from ..train.training import ProgressFunction
@@ -51,7 +52,8 @@ def compare_trained(
         ValueError: a model is unknown, the text has fewer than ten lines, or as in ``train_model``.
         OSError: a file cannot be read.
     """
-    for name in models:
+    number_of("vocab_size", vocab_size, 1)
+    for name in several_names("models", models, '["bpe"]'):
         check_choice("a model", name, MODELS)
     blocks = (block for path in corpus_files(corpus) for block in read_texts(path, field, errors))
     lines = [line for block in blocks for text in block for line in lines_of(text)]

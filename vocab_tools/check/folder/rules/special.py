@@ -19,9 +19,7 @@ def _declared(folder: ModelFolder) -> list[tuple[str, Declared]]:
 
 
 @FOLDER_RULES.rule(
-    "error",
-    "added tokens to which a config file gives another id",
-    needs=["tokenizer"],
+    "error", "added tokens to which a config file gives another id", needs=["tokenizer"]
 )
 def added_token_id(folder: ModelFolder) -> Outcome:
     """Two files give a token different ids; the program decides which id counts.
@@ -42,9 +40,7 @@ def added_token_id(folder: ModelFolder) -> Outcome:
 
 
 @FOLDER_RULES.rule(
-    "error",
-    "special tokens of the config that are not in the vocabulary",
-    needs=["tokenizer"],
+    "error", "special tokens of the config that are not in the vocabulary", needs=["tokenizer"]
 )
 def special_token_unknown(folder: ModelFolder) -> Outcome:
     """The config names a token that the vocabulary lacks, so its name is encoded as several
