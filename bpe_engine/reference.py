@@ -51,7 +51,7 @@ for _range in _AFTER_UNICODE_16.split():
 
 
 def _translate(pattern: str) -> str:
-    """Translates `pattern` for the package `regex`, whose `$` also matches before a last newline:
+    """Translates `pattern` for the package `regex`, whose `$` also matches before a final newline:
     `$` and `\\z` become the end of the text."""
     tokens = regex.compile(r"\\(?s:.)|\[\^?\]?(?:\\(?s:.)|[^\]\\])*+\]|\$")
     return str(tokens.sub(lambda m: r"\Z" if m[0] in ("$", r"\z") else m[0], pattern))

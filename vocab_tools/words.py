@@ -1,4 +1,4 @@
-"""Reads word lists, whose lines are a word, or a word, a tab and a frequency."""
+"""Reads word lists: each line is a word, or a word, a tab and a frequency."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def streams(run: Run) -> Rows:
                 for step in steps.tolist()
             ]
 
-        # A DecodeStream withholds a last token that ends inside a character.
+        # A DecodeStream withholds the last token if it ends inside a character.
         for mine, expected in zip(zip(*own()), zip(*other()), strict=True):
             assert "".join(mine).startswith("".join(expected))
         yield f"256 requests: DecodeStream / stream pool, {len(stop)} stop strings", other, own

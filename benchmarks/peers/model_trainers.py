@@ -73,7 +73,7 @@ def _result(model: str, tokenizer: Any) -> Trained:
 
 
 def _with_unknown(scores: list[float], unknown: int) -> list[float]:
-    """Sets the score of the unknown token, which is the same in all three packages."""
+    """Sets the unknown token's score to the score that all three packages encode with."""
     known = [score for id, score in enumerate(scores) if id != unknown and score < 0]
     return [min(known) - 10 if id == unknown else score for id, score in enumerate(scores)]
 

@@ -124,7 +124,7 @@ impl Labels {
         }
     }
 
-    /// Returns the flags of the text of a caller's segment.
+    /// Returns the flags for text from a caller's segment.
     fn flags(&mut self, segment: Py<PyTuple>) -> PyResult<u64> {
         self.number(Some(segment), None, None)
     }

@@ -180,8 +180,8 @@ impl PieceCounts {
         Ok(Self::of(Counter::Pieces(Box::new(counter))))
     }
 
-    /// Creates counts of the words of a tokenizer: of whole texts, or of lines with ("kept") or
-    /// without ("stripped") line ends.
+    /// Creates counts of a tokenizer's words: in whole texts, or in lines with ("kept") or without
+    /// ("stripped") line ends.
     #[staticmethod]
     #[pyo3(signature = (tokenizer, lines="whole"))]
     fn of_words(py: Python<'_>, tokenizer: &Bound<'_, PyPipeline>, lines: &str) -> PyResult<Self> {

@@ -1,4 +1,4 @@
-"""`Manifest`: a record of the files of a unit. A unit without a manifest does not exist."""
+"""`Manifest`: a record of a unit's files. A unit without a manifest does not exist."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Decoder(Component):
-    """The base of all decoders."""
+    """The base class of all decoders."""
 
     _kind = "decoder"
 

@@ -219,7 +219,7 @@ _OF_WORDS = {
 
 
 class CharBPETokenizer(_OfMerges):
-    """Character-level BPE whose words end with a suffix, as in GPT-1.
+    """A character-level BPE tokenizer that marks the end of each word with a suffix, as in GPT-1.
 
     Args:
         vocab, merges: The lists of the model, or the paths of their files; both or neither.
@@ -259,7 +259,7 @@ class CharBPETokenizer(_OfMerges):
 
 
 class SentencePieceBPETokenizer(_OfMerges):
-    """Character-level BPE whose words begin with a mark for the space before them.
+    """A character-level BPE tokenizer that marks the space before each word.
 
     Args:
         vocab, merges: The lists of the model, or the paths of their files; both or neither.
@@ -292,7 +292,7 @@ class SentencePieceBPETokenizer(_OfMerges):
 
 
 class SentencePieceUnigramTokenizer(_Implementation):
-    """Unigram whose words begin with a mark for the space before them.
+    """A Unigram tokenizer that marks the space before each word.
 
     Args:
         vocab: The pieces and their scores.

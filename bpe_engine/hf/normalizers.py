@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Normalizer(Component):
-    """The base of all normalizers."""
+    """The base class of all normalizers."""
 
     _kind = "normalizer"
 

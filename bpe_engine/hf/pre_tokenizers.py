@@ -32,7 +32,7 @@ __all__ = [
 
 
 class PreTokenizer(Component):
-    """The base of all pre-tokenizers."""
+    """The base class of all pre-tokenizers."""
 
     _kind = "pre_tokenizer"
 

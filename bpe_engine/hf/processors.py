@@ -28,7 +28,7 @@ __all__ = [
 
 
 class PostProcessor(Component):
-    """The base of all post-processors."""
+    """The base class of all post-processors."""
 
     _kind = "post_processor"
 

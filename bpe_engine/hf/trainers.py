@@ -32,7 +32,7 @@ Progress = Callable[[int, int], object]
 
 
 class Trainer:
-    """The base of all trainers. Arguments are settable attributes."""
+    """The base class of all trainers. Arguments are settable attributes."""
 
     #: Type of the trained models.
     _MODEL: ClassVar[str]

@@ -1,4 +1,4 @@
-"""`Audit`: origins of the ids of a prompt, and training masks."""
+"""`Audit`: the origins of a prompt's ids, and training masks."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class TracingGenerator(CodeGenerator):
     # ---- Limits ----
 
     def write_commons(self) -> None:
-        """Emits the beginning of the function of the template or a block."""
+        """Emits the start of the function for the template or for a block."""
         super().write_commons()
         self.writeline("traced_limits = traced_active.limits")
         self.writeline("traced_labels = traced_values.labels")

@@ -57,7 +57,7 @@ def _is_object(field: Any, value: Any) -> bool:
 
 
 class ChatTokens(int):
-    """A number of tokens, with the list of its estimates.
+    """A token count, with a list of the parts of it that are estimates.
 
     >>> from bpe_engine.prompt import count_chat_tokens
     >>> count = count_chat_tokens([{"role": "user", "content": "1 + 1?"}], "gpt-5")

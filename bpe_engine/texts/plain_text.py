@@ -31,7 +31,7 @@ BEHIND_WORDS = " \u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 #: Matches up to the last word end.
 _WORD_END = re.compile(f".*[{_WORD_CHARACTERS}](?=[{BEHIND_WORDS}])", re.DOTALL)
 
-#: Number of blocks without a cut at a line end after which a line is cut.
+#: Number of blocks without a cut at a line end; after these, a cut inside a line is allowed.
 _MOST_UNCUT = 4
 
 

@@ -140,7 +140,7 @@ class BatchEncoding(UserDict[str, Any]):
         return self._rows()[batch_index].word_ids
 
     def token_to_sequence(self, first: int, second: int | None = None) -> int | None:
-        """Returns the index of a token's text. Takes the row (default 0) and the token."""
+        """Returns the index of a token's sequence. Takes the row (default 0) and the token."""
         encoding, token = self._row(first, second)
         return encoding.token_to_sequence(token)
 

@@ -24,7 +24,7 @@ pub struct Stops {
     suffixes: Vec<u32>,
     /// The first state of each length.
     first_of_length: Vec<u32>,
-    /// Each match, in ascending order, with the index of its longest stop string.
+    /// Each state that ends a match, in ascending order, with the index of its longest stop string.
     matches: Vec<(u32, u32)>,
     lengths: Vec<u32>,
     /// Whether a stop string begins with this byte; enough to reject most bytes of a text.

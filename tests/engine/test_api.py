@@ -368,7 +368,7 @@ def test_stub(tmp_path):
         "bpe_engine._core.TokenBuffer.__buffer__\nbpe_engine._core.TokenBuffer.__release_buffer__\n"
         # The signature shows `()` for a set.
         "bpe_engine._core.Encoding.encode\n"
-        # The slot of a callable object accepts any arguments.
+        # At run time, the signature accepts any arguments.
         "bpe_engine._core.RowSource.__call__\n"
     )
     run = subprocess.run(

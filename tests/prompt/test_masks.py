@@ -42,7 +42,7 @@ TOOLS = [
 
 
 def encodings(name: str) -> tuple[bpe_engine.Encoding, bpe_engine.Encoding]:
-    """Returns two encodings with a template's control tokens: only bytes, and with merges."""
+    """Returns two encodings with a template's control tokens: one of bytes, one with merges."""
     template = TEMPLATES[name]
     return chats.encoding_of(template, 256), chats.encoding_of(template, 20_000)
 

@@ -66,7 +66,7 @@ def check_vocabulary(
         corpus: one or more text files on which to compare the base and the extended vocabulary.
         field: the text field of JSON lines and Parquet in ``corpus``.
         errors: "strict", or "replace" to read bytes of ``corpus`` that are not UTF-8 as U+FFFD.
-        progress: called repeatedly with the number of tokens done and the number of all tokens.
+        progress: called repeatedly with the number of tokens done and the total number of tokens.
 
     Raises:
         ValueError: a pattern, a special token, the corpus or an id of a mapping is invalid; ids are

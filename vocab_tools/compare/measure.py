@@ -83,7 +83,7 @@ def compare_tokenizers(
         corpus: files, folders and globs: text, JSON lines or Parquet, compressed or not.
         field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        progress: called repeatedly with the number of bytes done and the number of all bytes.
+        progress: called repeatedly with the number of bytes done and the total number of bytes.
 
     Returns:
         Token counts by file and by script, how often each id is used, and the texts on which the

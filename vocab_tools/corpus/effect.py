@@ -90,7 +90,7 @@ def corpus_effect(
         nfc: normalize text to Unicode NFC first, as Qwen's encoding does.
         field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        progress: called repeatedly with the number of bytes done and the number of all bytes.
+        progress: called repeatedly with the number of bytes done and the total number of bytes.
 
     Raises:
         ValueError: a file is not UTF-8.

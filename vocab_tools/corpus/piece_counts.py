@@ -22,7 +22,7 @@ from ..patterns import is_published
 from ..text import plural
 from .cutting import Cutting
 
-#: Called with the number of bytes done and the number of all bytes.
+#: Called with the number of bytes done and the total number of bytes.
 ProgressFunction = Callable[[int, int], None]
 
 #: Default memory limit for counts, in bytes.
@@ -182,7 +182,7 @@ def count_corpus(
             waits to be counted takes two more blocks per thread, of up to a megabyte or one longer
             line each.
         num_threads: the number of threads; at most one per processor, which is the default.
-        progress: called repeatedly with the number of bytes done and the number of all bytes.
+        progress: called repeatedly with the number of bytes done and the total number of bytes.
 
     Raises:
         ValueError: a file is not UTF-8, or lacks the field.
@@ -224,8 +224,8 @@ def count_corpus(
                     counts.text_bytes += size
                     file, done = number, size + (done if number == file else 0)
                     if progress is not None:
-                        # A compressed file has more text than bytes: counts at most the size of
-                        # the file. The size of a pipe is unknown.
+                        # A compressed file is smaller than its text, so progress stops at the
+                        # file's size. The size of a pipe is unknown.
                         before, most_done = sum(sizes[:number]), sizes[number]
                         progress(before + min(done, most_done) if total else done, total)
             if not is_over:

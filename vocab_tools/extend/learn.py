@@ -58,7 +58,7 @@ def learn_merges(
         whole_characters: learn only tokens of whole characters; pairs that complete a character
             come first. Words with a character that the base cuts into three or more pieces are
             dropped.
-        progress: called repeatedly with the number of words done and the number of all words.
+        progress: called repeatedly with the number of words done and the total number of words.
 
     Raises:
         ValueError: the base gives a token two ids or an id two tokens; the start id collides (the

@@ -89,7 +89,7 @@ class Proposal(Brief):
     #: The pattern; the published vocabulary that the base equals or extends.
     pattern: Pattern | None = None
     recognized: Recognized | None = None
-    #: Names of the files of the corpus.
+    #: Names of the corpus files.
     files: list[str] = field(default_factory=list)
 
     @property

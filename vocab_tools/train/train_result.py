@@ -65,7 +65,7 @@ class TrainResult(Brief):
     notes: list[str] = field(default_factory=list)
     #: Merges of the base, in ascending order of ids.
     base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
-    #: Names of the files of the corpus, as given.
+    #: Names of the corpus files, as given.
     files: list[str] = field(default_factory=list)
     #: The published vocabulary that the base equals, if any.
     recognized: Recognized | None = None

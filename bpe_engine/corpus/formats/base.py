@@ -201,7 +201,7 @@ class Format(ABC):
 
     @abstractmethod
     def stem(self, number: int | None) -> str:
-        """Returns the name prefix of the files of a part, or of the merged files."""
+        """Returns the name prefix of a part's files, or of the merged files."""
 
     @property
     def held_out_stem(self) -> str:

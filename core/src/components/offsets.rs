@@ -226,8 +226,8 @@ impl AlignedText {
         Ok(())
     }
 
-    /// Replaces ascending ranges with `content`, with the origin of the last character of each
-    /// range; its whole origin is the origin of the range.
+    /// Replaces ascending ranges with `content`. Its origin is the origin of the last character of
+    /// each range or, if `is_whole`, the origin of the entire range.
     pub(crate) fn replace(&mut self, ranges: &[Range<usize>], content: &str) -> Result<()> {
         let text = replaced(&self.text, ranges, content)?;
         let mut origins = with_capacity(text.len())?;

@@ -198,7 +198,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Finds the rank of the merge of a run with the next run.
+    /// Finds the rank of merging a run with the next run.
     fn find_outer(&mut self, table: &Pairs, index: u32) {
         let Run { part, next, .. } = self.runs[index as usize];
         let next = if next == END { None } else { self.runs.get(next as usize) };

@@ -82,7 +82,7 @@ impl Header {
         self.merged_prefix.unwrap_or(self.prefix().len())
     }
 
-    /// Suffix of the token of the character that ends a word.
+    /// Suffix of the token for a word's last character.
     pub(crate) fn suffix(&self) -> &str {
         self.end_of_word_suffix.as_deref().unwrap_or_default()
     }

@@ -24,7 +24,7 @@ const LONGEST: usize = 64;
 /// Limit of small sums, and half of the last bit of such a sum.
 const SMALL: Limit = Limit { sum: 16_384.0, rounding: 1.0 / 2048.0 };
 const LARGE: Limit = Limit { sum: 100_000.0, rounding: 1.0 / 256.0 };
-/// Flag of the first id of a word: for ids that the cache can pack, and for larger ids.
+/// Flag on the first id of a word: one for ids that the cache can pack, one for larger ids.
 const FLAGS: [u32; 2] = [1 << 19, 1 << 23];
 
 struct Limit {

@@ -190,17 +190,17 @@ impl Pipeline {
         &self.split
     }
 
-    /// Returns the normalizer in the form of a file.
+    /// Returns the normalizer as a tokenizer file specifies it.
     pub fn normalizer_spec(&self) -> Option<&spec::Normalizer> {
         self.normalizer.as_ref().map(|ready| &ready.0)
     }
 
-    /// Returns the pre-tokenizer in the form of a file.
+    /// Returns the pre-tokenizer as a tokenizer file specifies it.
     pub fn pre_tokenizer_spec(&self) -> Option<&spec::PreTokenizer> {
         self.split.spec()
     }
 
-    /// Returns the post-processor in the form of a file.
+    /// Returns the post-processor as a tokenizer file specifies it.
     pub fn post_processor_spec(&self) -> Option<&spec::PostProcessor> {
         self.post_processor.as_deref()
     }
@@ -215,7 +215,7 @@ impl Pipeline {
         self.arrangements.get(is_pair, add_special_tokens)
     }
 
-    /// Returns the decoder in the form of a file.
+    /// Returns the decoder as a tokenizer file specifies it.
     pub fn decoder_spec(&self) -> Option<&spec::Decoder> {
         self.decoder.as_ref().map(|ready| &ready.0)
     }

@@ -89,7 +89,7 @@ pub struct Learned {
 pub struct Progress {
     /// Number of words that are one piece, or were skipped.
     pub finished: usize,
-    /// Number of all words.
+    /// Total number of words.
     pub words: usize,
     /// Number of merges so far.
     pub merges: usize,

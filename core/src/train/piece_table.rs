@@ -41,7 +41,7 @@ impl Default for PieceTable {
 /// Maximum length in bytes of a piece that fits into its entry.
 const MOST_INLINE: usize = 15;
 
-/// Last byte of the block of a longer piece.
+/// Last byte of a longer piece's block.
 const LONG_MARK: u8 = 0xff;
 
 #[derive(Debug, Clone, Copy)]

@@ -165,7 +165,7 @@ def of_model(path: Path, shell: Shell) -> list[Source]:
     ]
 
 
-#: Suffix of the name of a model as read by an old version of sentencepiece.
+#: Suffix of a model's name if an old version of sentencepiece read the model.
 OLDER = "up to 0.2.1"
 
 _VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
