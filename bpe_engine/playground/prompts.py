@@ -44,10 +44,9 @@ def prompt(
         raise ValueError(
             f"the format {format or 'chatml'} has no place for tools; choose a chat template"
         )
-    if template is None:
-        segments = _chat(messages, format or "chatml", generation)
-    else:
-        segments = _template(vocabulary, messages, template, tools, generation, variables)
+    segments = _rendered(
+        vocabulary, messages, format or "chatml", template, tools, generation, variables
+    )
     tokenizer = vocabulary.tokenizer
     audit = tokenizer.audit_segments(segments)
     audit.assert_safe()
@@ -89,16 +88,7 @@ def _origin(segment: Segment) -> str:
     return "trusted" if (segment.source or "").startswith("messages[") else "template"
 
 
-def _chat(messages: Sequence[Mapping[str, Any]], format: str, generation: bool) -> list[Segment]:
-    plain = [{"role": m["role"], "content": m["content"], **_more(m)} for m in messages]
-    own = {f"messages[{index}]" for index, m in enumerate(messages) if m["trusted"]}
-    return [
-        segment._replace(allowed_special=True) if segment.source in own else segment
-        for segment in render_chat(plain, format, add_generation_prompt=generation)
-    ]
-
-
-def _more(message: Mapping[str, Any], make: Callable[[str], Any] = str) -> dict[str, Any]:
+def _more(message: Mapping[str, Any], make: Callable[[str], Any]) -> dict[str, Any]:
     """Returns the reasoning and the calls of a message, with `make` applied to every str."""
     fields = {"reasoning": "reasoning_content", "tool_calls": "tool_calls"}
     return {name: _made(message[key], make) for key, name in fields.items() if message.get(key)}
@@ -114,18 +104,17 @@ def _made(value: Any, make: Callable[[str], Any]) -> Any:
     return value
 
 
-def _template(
+def _rendered(
     vocabulary: Vocabulary,
     messages: Sequence[Mapping[str, Any]],
-    template: str,
+    format: str,
+    template: str | None,
     tools: Sequence[Any] | None,
     generation: bool,
     variables: Mapping[str, str],
 ) -> list[Segment]:
     try:
-        from jinja2 import TemplateError
-
-        from ..prompt.template import ChatTemplate
+        from ..prompt.template import ChatTemplate, TemplateError
     except ImportError as error:
         raise ValueError(str(error)) from None
     given: list[dict[str, Any]] = []
@@ -139,6 +128,8 @@ def _template(
     own: dict[str, Any] = {
         name: (special if v in known else trusted)(v) for name, v in variables.items()
     }
+    if template is None:
+        return render_chat(given, format, add_generation_prompt=generation)
     try:
         return ChatTemplate(template, max_seconds=3.0, max_characters=1 << 20).render(
             given, tools=tools or None, add_generation_prompt=generation, **own

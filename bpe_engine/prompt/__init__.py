@@ -13,7 +13,7 @@ from .segments import Origin, Segment, special, tokens, trusted, untrusted
 if TYPE_CHECKING:
     from .account import Account, Comparison, Fitted, Part, PartChange, Side, account_prompt, fit
     from .auditor import audit_template
-    from .formats import FORMATS, ChatFormat, Turn, render_chat
+    from .formats import FORMATS, render_chat
     from .lint import TemplateReport, stable_prefix_check
     from .openai_count import ChatTokens, count_chat_tokens
     from .rollout import Drift, Rollout, TemplateNotStable
@@ -25,7 +25,7 @@ _ACCOUNT = "Account Comparison Fitted Part PartChange Side account_prompt fit".s
 _MODULES = {
     **dict.fromkeys(_ACCOUNT, "account"),
     "audit_template": "auditor",
-    **dict.fromkeys(("FORMATS", "ChatFormat", "Turn", "render_chat"), "formats"),
+    **dict.fromkeys(("FORMATS", "render_chat"), "formats"),
     **dict.fromkeys(("TemplateReport", "stable_prefix_check"), "lint"),
     "ChatTokens": "openai_count",
     "count_chat_tokens": "openai_count",
@@ -41,7 +41,6 @@ __all__ = [
     "FORMATS",
     "Audit",
     "Change",
-    "ChatFormat",
     "ChatTemplate",
     "ControlString",
     "Conversation",
@@ -57,7 +56,6 @@ __all__ = [
     "TemplateLimitError",
     "TemplateNotStable",
     "TemplateReport",
-    "Turn",
     "Unseen",
     "account_prompt",
     "audit_template",

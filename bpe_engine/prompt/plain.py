@@ -78,8 +78,7 @@ class Plain:
         elif isinstance(value, (bytes, bytearray, memoryview)):
             kind = type(value).__name__
             raise _NoText(value, f'is {kind}; decode it first, as in text.decode("utf-8")')
-        # Templates only test whether an image exists.
-        return f"<{type(value).__name__}>"
+        return type(type(value).__name__, (_Opaque,), {"__slots__": ()})()
 
     def _segment(self, segment: Segment) -> str:
         text, role, source = segment.text, segment.role, segment.source
@@ -103,6 +102,18 @@ class Plain:
         # Trust is per character, so a set of names would become trust in every name.
         is_trusted = is_special or segment.allowed_special is True
         return given(str.__str__(text), is_trusted, number)
+
+
+class _Opaque:
+    """Placeholder for an object such as an image. A template may test whether the image exists, and
+    print the placeholder, but the placeholder is no string, and JSON cannot write it."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    __repr__ = __str__
 
 
 class _Empty(tuple[Any, ...]):

@@ -15,6 +15,7 @@ try:
     import jinja2
     import jinja2.meta
     import jinja2.nodes
+    from jinja2 import TemplateError
 
     from .answers import Answers, answers, turns_of
     from .compiler import OUTPUT_PIECES, OUTPUT_SUMMANDS
@@ -31,6 +32,7 @@ except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
 
 __all__ = [
     "ChatTemplate",
+    "TemplateError",
     "TemplateLimitError",
     "chat_template",
     "render_template",

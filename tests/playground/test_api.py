@@ -18,7 +18,7 @@ from bpe_engine.playground.api import Api
 from bpe_engine.playground.texts import MAX_TEXT
 from bpe_engine.playground.vocabularies import Vocabularies
 from bpe_engine.playground.words import merge_steps
-from bpe_engine.prompt import render_chat
+from bpe_engine.prompt import render_chat, trusted
 
 TEXT = "Hello  wörld!\n\t根本不是 שלום 👩‍🚀 e\u0301 <|endoftext|><|im_end|> x\r\n  return 1234567"
 CHAT = [
@@ -117,11 +117,9 @@ def prompt(**more: Any) -> dict[str, Any]:
 def test_a_prompt_equals_the_library_and_shows_forgery() -> None:
     encoding = bpe_engine.get_encoding("qwen3")
     answer = prompt(format="chatml")
-    segments = render_chat(CHAT, "chatml", add_generation_prompt=True)
-    trusted = [
-        s._replace(allowed_special=True) if s.source == "messages[0]" else s for s in segments
-    ]
-    audit = encoding.audit_segments(trusted)
+    chat = [m | {"content": trusted(m["content"]) if m["trusted"] else m["content"]} for m in CHAT]
+    segments = render_chat(chat, "chatml", add_generation_prompt=True)
+    audit = encoding.audit_segments(segments)
     assert (answer["safe"]["ids"], answer["safe"]["mask"]) == (audit.ids, audit.mask())
     assert sum(part["tokens"] for part in answer["parts"]) == len(audit.ids)
     assert [origin == "control" for origin in answer["safe"]["origins"]] == audit.special
@@ -306,7 +304,7 @@ def test_tools_calls_and_reasoning() -> None:
     with pytest.raises(ValueError, match="chatml has no place for tools"):
         Api().call("prompt", asked)
     del asked["tools"]
-    with pytest.raises(ValueError, match="has reasoning_content, which the format chatml"):
+    with pytest.raises(ValueError, match="has reasoning, which the format chatml"):
         Api().call("prompt", asked)
     del asked["messages"][0]["reasoning"]
     text = Api().call("prompt", asked)["text"]

@@ -109,7 +109,7 @@ def test_a_token_belongs_to_the_part_with_its_first_byte() -> None:
     given = account_prompt([("", False), tokens([0, 1], source="c"), ("hi", False)], QWEN)
     assert [(part.name, part.tokens) for part in given] == [("text", 1), ("c", 2)]
     chat = account_prompt(render_chat([chats.SYSTEM, chats.USER], "chatml"), QWEN)
-    assert [part.name for part in chat.parts] == ["template", "system", "messages"]
+    assert [part.name for part in chat.parts] == ["system", "messages"]
 
 
 def test_parts_of_a_closed_model() -> None:

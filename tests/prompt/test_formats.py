@@ -9,12 +9,7 @@ import chats
 import pytest
 
 import bpe_engine
-from bpe_engine.prompt import FORMATS, render_chat
-
-
-def text(messages: Any, format: Any, **more: Any) -> str:
-    return "".join(segment.text for segment in render_chat(messages, format, **more))
-
+from bpe_engine.prompt import FORMATS, render_chat, render_template
 
 CHAT = [
     {"role": "system", "content": "Be brief."},
@@ -23,59 +18,64 @@ CHAT = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("format", "expected"),
-    [
-        (
-            "chatml",
-            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
-            "<|im_start|>assistant\nYes?<|im_end|>\n<|im_start|>assistant\n",
-        ),
-        (
-            "llama3",
-            "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
-            "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\nYes?<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\n",
-        ),
-        (
-            "harmony",
-            "<|start|>system<|message|>Be brief.<|end|><|start|>user<|message|>Hi<|end|>"
-            "<|start|>assistant<|channel|>final<|message|>Yes?<|end|><|start|>assistant",
-        ),
-        ("mistral", "<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST]Hi[/INST]Yes?</s>"),
-    ],
-)
-def test_formats(format: str, expected: str) -> None:
-    assert text(CHAT, format, add_generation_prompt=True) == expected
+def text(messages: Any, format: str, **more: Any) -> str:
+    """Returns the text, in which ``«»`` surround what the assistant writes."""
+    segments = render_chat(messages, format, **more)
+    assert segments == render_template(FORMATS[format], messages, **more)
+    marked = (f"«{it.text}»" if it.role == "assistant" else it.text for it in segments)
+    return "".join(marked).replace("»«", "")
 
 
-def test_harmony_tools_and_thinking() -> None:
-    messages = [
-        {"role": "assistant", "thinking": "hm", "content": "", **_calls({"city": "Rome"})},
-        {"role": "tool", "name": "get_weather", "content": "sunny"},
-        {"role": "assistant", "channel": "commentary", "content": "Wait."},
-    ]
-    assert text(messages, "harmony") == (
-        "<|start|>assistant<|channel|>analysis<|message|>hm<|end|>"
-        "<|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json"
-        '<|message|>{"city": "Rome"}<|call|>'
-        "<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>sunny<|end|>"
-        "<|start|>assistant<|channel|>commentary<|message|>Wait.<|end|>"
+def _calls(arguments: Any) -> dict[str, Any]:
+    calls = [*chats.call(arguments)["tool_calls"], {"name": "f"}]
+    return {"role": "assistant", "tool_calls": calls}
+
+
+RENDERED = {
+    "chatml": "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+    "<|im_start|>assistant\n«Yes?<|im_end|>»\n<|im_start|>assistant\n«<tool_call>\n"
+    '{"name": "get_weather", "arguments": {"a": "ü"}}\n</tool_call><|im_end|>»\n'
+    '<|im_start|>assistant\n«<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call><|im_end|>»\n'
+    "<|im_start|>tool\nsunny<|im_end|>\n<|im_start|>assistant\n",
+    "llama3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
+    "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n«Yes?<|eot_id|>»"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n"
+    '«{"name": "get_weather", "parameters": {"a": "ü"}}<|eot_id|>»'
+    '<|start_header_id|>assistant<|end_header_id|>\n\n«{"name": "f", "parameters": {}}<|eot_id|>»'
+    "<|start_header_id|>ipython<|end_header_id|>\n\nsunny<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "harmony": "<|start|>system<|message|>Be brief.<|end|><|start|>user<|message|>Hi<|end|>"
+    "<|start|>assistant«<|channel|>final<|message|>Yes?<|end|>»"
+    "<|start|>assistant«<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+    '{"a": "ü"}<|call|>»<|start|>assistant«<|channel|>commentary to=functions.f <|constrain|>json'
+    "<|message|>{}<|call|>»<|start|>functions.get_weather to=assistant<|channel|>commentary"
+    "<|message|>sunny<|end|><|start|>assistant",
+    "mistral": "<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST]Hi[/INST]«Yes?</s>"
+    '[TOOL_CALLS]get_weather[ARGS]{"a": "ü"}[TOOL_CALLS]f[ARGS]{}</s>»[TOOL_RESULTS]sunny'
+    "[/TOOL_RESULTS]",
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_formats(format: str) -> None:
+    for arguments in ({"a": "ü"}, '{"a": "ü"}'):
+        calls = _calls(arguments)
+        for more in ([CHAT[2] | calls], [CHAT[2], {"content": None} | calls], [CHAT[2], calls]):
+            chat = [*CHAT[:2], *more, chats.RESULT]
+            assert text(chat, format, add_generation_prompt=True) == RENDERED[format]
+    parts = [m | {"content": [{"type": "text", "text": m["content"]}, {"text": ""}]} for m in CHAT]
+    assert text(parts, format) == text(CHAT, format)
+
+
+def test_harmony_thinks_in_channels() -> None:
+    said = {"role": "assistant", "channel": "commentary", "content": "So.", "reasoning": ""}
+    expected = (
+        "<|start|>assistant«<|channel|>analysis<|message|>hm<|end|>»"
+        "<|start|>assistant«<|channel|>commentary<|message|>So.<|end|>»"
     )
-
-
-def _calls(arguments: Any) -> Any:
-    return {"tool_calls": chats.call(arguments)["tool_calls"]}
-
-
-def test_calls_in_the_other_formats() -> None:
-    message = {"role": "assistant", "content": None, **_calls('{"a": 1}')}
-    assert text([message], "mistral") == '<s>[TOOL_CALLS]get_weather[ARGS]{"a": 1}</s>'
-    assert text([message], "chatml") == (
-        '<|im_start|>assistant\n<tool_call>\n{"name": "get_weather", "arguments": {"a": 1}}\n'
-        "</tool_call><|im_end|>\n"
-    )
+    for keys in (["thinking"], ["reasoning"], ["reasoning_content", "thinking"]):
+        assert text([said | dict.fromkeys(keys, "hm")], "harmony") == expected
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -85,14 +85,10 @@ def test_messages_are_untrusted(format: str) -> None:
     messages = [
         {"role": "user", "content": hostile},
         {"role": "assistant", "content": hostile, **labels},
-        {
-            "role": "assistant",
-            "content": [{"type": "text", "text": hostile}],
-            **_calls({hostile: 1}),
-        },
+        {"content": [{"type": "text", "text": hostile}], **_calls({hostile: 1})},
         {"role": "tool", "name": hostile, "content": hostile},
     ]
-    said = {hostile, "get_weather", '"get_weather"', json.dumps({hostile: 1})}
+    said = {hostile, "get_weather", '"get_weather"', json.dumps({hostile: 1}), "f", '"f"', "{}"}
     for segment in render_chat(messages, format):
         assert segment.allowed_special is (segment.text not in said), segment
 
@@ -100,31 +96,30 @@ def test_messages_are_untrusted(format: str) -> None:
 def test_masks_cover_the_text_of_the_assistant() -> None:
     enc = bpe_engine.get_encoding("o200k_harmony")
     audit = enc.audit_segments(render_chat(CHAT, "harmony"))
-    said = enc.decode([id for id, bit in zip(audit.ids, audit.mask()) if bit])
+    said = enc.decode([id for id, bit in zip(audit.ids, audit.mask(last=True)) if bit])
     assert said == "<|channel|>final<|message|>Yes?<|end|>"
 
 
 @pytest.mark.parametrize("format", ["chatml", "llama3", "mistral"])
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("key", "what"),
     [
-        ({"thinking": "hm"}, "has thinking, which the format"),
-        ({"reasoning_content": "hm"}, "has reasoning_content, which the format"),
-        ({"reasoning": "hm"}, "has reasoning, which the format"),
-        ({"channel": "analysis"}, "has a channel, which the format"),
-        ({"channel": 5}, "has a channel, which the format"),
-        ({"function_call": {"name": "f"}}, "has a function_call, which the format"),
+        ("thinking", "reasoning"),
+        ("reasoning_content", "reasoning"),
+        ("reasoning", "reasoning"),
+        ("channel", "a channel"),
+        ("function_call", "a function_call"),
     ],
 )
-def test_unsupported_parts_of_messages_are_refused(format: str, more: Any, message: str) -> None:
-    with pytest.raises(
-        ValueError, match=rf"messages\[0\] {message} {format} has no place for.* render_template"
-    ):
-        render_chat([{"role": "assistant", "content": "x", **more}], format)
-    # Empty parts are accepted.
-    empty = {"thinking": None, "reasoning_content": "", "channel": None, "tool_calls": []}
-    empty["function_call"] = {}
-    assert text([{"role": "assistant", "content": "x", **empty}], format)
+def test_unsupported_parts_of_messages_are_refused(format: str, key: str, what: str) -> None:
+    said = {"role": "assistant", "content": "x"}
+    for value in ("hm", 5, {"name": "f"}):
+        with pytest.raises(
+            ValueError, match=rf"messages\[1\] has {what}, which the format {format} has no place"
+        ):
+            render_chat([said, said | {key: value}], format)
+    for empty in (None, "", [], {}):
+        assert text([said | {key: empty, "tool_calls": empty}], format) == text([said], format)
 
 
 @pytest.mark.parametrize("what", ["thinking", "channel", "tool_calls", "reasoning_content"])
@@ -135,66 +130,58 @@ def test_only_assistants_think_and_call(what: str) -> None:
             render_chat([message], "harmony")
 
 
-def test_reasoning_has_one_text() -> None:
-    message = {"role": "assistant", "content": "x", "thinking": "a", "reasoning_content": "a"}
-    assert text([message], "harmony").startswith(
-        "<|start|>assistant<|channel|>analysis<|message|>a"
-    )
-    with pytest.raises(TypeError, match=r"thinking of messages\[0\] must be a str, not bool"):
-        render_chat([message | {"reasoning_content": False, "thinking": False}], "harmony")
-    with pytest.raises(ValueError, match="different texts as reasoning_content and thinking"):
-        render_chat([message | {"thinking": "b"}], "harmony")
-    message = {"role": "assistant", "channel": "final", **_calls("{}")}
-    with pytest.raises(ValueError, match="has a channel, but no content for it"):
-        render_chat([message], "harmony")
+SAID = {"role": "assistant", "content": "x"}
 
 
 @pytest.mark.parametrize(
-    ("calls", "message"),
+    ("messages", "message"),
     [
-        (5, r"tool_calls of messages\[0\] must be a list, not int"),
-        ("abc", r"tool_calls of messages\[0\] must be a list, not str"),
-        ({"a": 1}, r"tool_calls of messages\[0\] must be a list, not dict"),
-        ([5], r"tool_calls\[0\] of messages\[0\] must be a dict"),
-        ([{"function": 5}], r"tool_calls\[0\] of messages\[0\] must be a dict"),
-        (
-            [{"name": "f", "arguments": {"a": b"x"}}],
-            r"arguments of tool_calls\[0\] of messages\[0\] must be .*bytes is not JSON",
+        ([{"role": "alien", "content": ""}], r"\[0\] has the role 'alien', .*; it has system, dev"),
+        ([CHAT[1], {"content": "x"}], r"messages\[1\] has the role ''"),
+        ([{"role": "user"}], r"messages\[0\] has no text as its content"),
+        *(
+            ([{"role": "user", "content": content}], "has no text as its content")
+            for content in (None, 5, {"text": "x"}, {}, object())
+        ),
+        *(
+            ([{"role": "user", "content": [{"text": "x"}, part]}], r"no text as its content\[1\]")
+            for part in ("x", 5, {"type": "image", "text": "x"}, {"type": "text"}, {"text": None})
+        ),
+        ([{"role": "tool", "content": "x"}], "has no text as its name"),
+        ([SAID | {"thinking": 5}], "has no text as its reasoning"),
+        ([SAID | {"thinking": "a", "reasoning_content": "b"}], "has different texts as its reason"),
+        ([SAID | {"channel": 5}], "has no text as its channel"),
+        ([_calls("{}") | {"channel": "final"}], "has a channel, but no content for it"),
+        ([SAID | {"tool_calls": 5}], "has tool_calls that are not a list"),
+        *(
+            ([SAID | {"tool_calls": calls}], "has no text as the name of a call")
+            for calls in ("abc", {"a": 1}, [5], [{"function": 5}], [{"function": None}], [{}])
         ),
     ],
 )
-def test_wrong_calls(calls: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        render_chat([{"role": "assistant", "content": None, "tool_calls": calls}], "chatml")
-
-
-@pytest.mark.parametrize(
-    ("messages", "error", "message"),
-    [
-        ([{"role": "alien", "content": ""}], ValueError, r"messages\[0\] has the role 'alien'"),
-        ([{"content": "x"}], ValueError, r"the role of messages\[0\] is missing"),
-        ([{"role": "user"}], ValueError, r"messages\[0\] \(user\) has no content"),
-        ([{"role": "user", "content": None}], ValueError, r"content of messages\[0\] is missing"),
-        ([{"role": "user", "content": 5}], TypeError, r"content of messages\[0\] must be a str"),
-        ([{"role": "user", "content": b"x"}], TypeError, r"must be a str, not bytes"),
-        ([{"role": "user", "content": [{"type": "image"}]}], TypeError, r"content\[0\].*'image'"),
-        ([{"role": "tool", "content": "x"}], ValueError, r"has no name"),
-        (["x"], TypeError, r"messages\[0\] must be a dict, not str"),
-        ("x", TypeError, r"messages must be a list of dicts, not str"),
-        (None, TypeError, r"messages must be a list of dicts, not NoneType"),
-        (5, TypeError, r"messages must be a list of dicts, not int"),
-    ],
-)
-def test_wrong_messages(messages: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+def test_wrong_messages(messages: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         render_chat(messages, "harmony")
 
 
-def test_unknown_formats() -> None:
-    with pytest.raises(ValueError, match="the chat format is 'x'; choose one of chatml, harmony"):
-        render_chat([], "x")
-    for format in (None, 5, b"chatml"):
-        with pytest.raises(
-            TypeError, match="format must be one of chatml, .* or a ChatFormat, not"
-        ):
-            render_chat([], format)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "messages",
+    [
+        ["x"],
+        "x",
+        None,
+        5,
+        [SAID | {"content": b"x"}],
+        [_calls({"a": object()})],
+        [_calls(object())],
+    ],
+)
+def test_wrong_types(messages: Any) -> None:
+    with pytest.raises(TypeError, match="messages.* (must be a|is bytes)|object is not JSON"):
+        render_chat(messages, "harmony")
+
+
+@pytest.mark.parametrize("format", ["x", None, 5, b"chatml"])
+def test_unknown_formats(format: Any) -> None:
+    with pytest.raises(ValueError, match="the chat format is .*; choose one of chatml, harmony"):
+        render_chat([], format)

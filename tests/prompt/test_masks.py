@@ -15,7 +15,7 @@ from small_files import LEVEL, byte_level_file
 
 import bpe_engine
 from bpe_engine import hf
-from bpe_engine.prompt import ChatTemplate, Origin, render_chat, render_template, special, untrusted
+from bpe_engine.prompt import ChatTemplate, Origin, render_template, special, untrusted
 from bpe_engine.read import byte_level
 
 jinja2 = pytest.importorskip("jinja2")
@@ -258,7 +258,7 @@ def test_options_of_masks() -> None:
     with pytest.raises(ValueError, match="holds -1, but indices begin at 0"):
         audit.mask(messages=[3, -1])
     with pytest.raises(ValueError, match="which message"):
-        enc.audit_segments(render_chat(CHAT[:1], "chatml")).mask(last=True)
+        enc.audit_segments([untrusted("Why?", role="user")]).mask(last=True)
 
 
 QUESTION, ASKED = (

@@ -844,13 +844,15 @@ def test_templates_can_be_copied_and_pickled(copied: Any) -> None:
     assert other.render(messages) == template.render(messages)
 
 
-@pytest.mark.parametrize("name", ["render_template", "ChatTemplate", "TemplateLimitError"])
+@pytest.mark.parametrize(
+    "name", ["render_template", "ChatTemplate", "TemplateLimitError", "render_chat"]
+)
 @pytest.mark.parametrize("missing", ["jinja2", "markupsafe"])
 def test_missing_jinja2_names_the_extra(name: str, missing: str) -> None:
     code = (
         f"import sys; sys.modules['{missing}'] = None\n"
         "import bpe_engine.prompt\n"
-        f"try: from bpe_engine.prompt import {name}\n"
+        f"try: from bpe_engine.prompt import {name}; {name}([], 'chatml')\n"
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
