@@ -28,7 +28,7 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -
         return merge_by_rule(pairs, piece.iter().map(|&byte| pairs.byte(byte)), out);
     }
     if piece.len() > SCAN_LIMIT || !Mechanism::Scan.is_used() {
-        return windows::merge_windows(vocabulary, piece, windows::WINDOW, out);
+        return windows::merge_long(vocabulary, piece, out);
     }
     scan::scan(vocabulary.pairs()?, piece, out);
     Ok(())

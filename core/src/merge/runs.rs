@@ -28,6 +28,12 @@ pub(super) struct Run {
     outer: u32,
 }
 
+impl Run {
+    pub(super) fn new(part: u32, count: u32) -> Self {
+        Self { part, count, previous: END, next: END, inner: NONE, outer: NONE }
+    }
+}
+
 /// Bytes of ordinary text that take as long as one merge.
 const BYTES_PER_MERGE: usize = 8;
 
@@ -68,8 +74,11 @@ impl Runs {
                 if first.is_known { first.rank } else { table.merged(last.part, first.part) };
             last.next = index;
         }
-        let (part, previous) = (first.part, index.wrapping_sub(1));
-        runs.push(Run { part, count: 1, previous, next: END, inner: NONE, outer: NONE });
+        runs.push(Run { previous: index.wrapping_sub(1), ..Run::new(first.part, 1) });
+    }
+
+    pub(super) fn push(&mut self, run: Run) {
+        self.runs.push(run);
     }
 
     /// Merges the added parts; at least one part has been added.

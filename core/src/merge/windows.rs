@@ -10,15 +10,37 @@
 
 use super::initial::first_parts;
 use super::merge_by_rule;
-use super::runs::Runs;
+use super::runs::{Run, Runs};
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::polling::poll;
 use crate::rule::is_valid_pair;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{NONE, Vocabulary, three_byte_char};
 
 /// The number of bytes merged at once, while windows meet in valid pairs.
-pub(super) const WINDOW: usize = 512;
+const WINDOW: usize = 512;
+
+/// Merges a long piece: as one run if one character that is a part in any context repeats, else in
+/// windows.
+pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
+    let pairs = vocabulary.pairs()?;
+    let (part, width) = match three_byte_char(piece) {
+        Some(code_point) => (pairs.character(code_point), 3),
+        None => (pairs.byte(piece[0]), 1),
+    };
+    let repeats =
+        piece.len().is_multiple_of(width) && piece[width..] == piece[..piece.len() - width];
+    match u32::try_from(piece.len() / width) {
+        Ok(count) if part != NONE && repeats => {
+            let mut runs = Runs::default();
+            runs.clear(1)?;
+            runs.push(Run::new(part, count));
+            runs.merge_all(pairs)?;
+            runs.append_all(out)
+        }
+        _ => merge_windows(vocabulary, piece, WINDOW, out),
+    }
+}
 
 /// Merges in windows, the first of `window` bytes.
 pub(super) fn merge_windows(
