@@ -78,7 +78,9 @@ impl File {
             _ => {
                 let own = request::defaults(py, Face::Encoding, gives, true);
                 let allowed = allowed.unwrap_or(&own.0);
-                request::read_for_file(&self.special, allowed, disallowed.unwrap_or(&own.1))?
+                let disallowed = disallowed.unwrap_or(&own.1);
+                let all = || Ok(self.safe.disallowed.clone());
+                request::read_for_file(&self.special, allowed, disallowed, all)?
             }
         };
         let pipeline = match request.is_ordinary() {

@@ -84,41 +84,42 @@ pub fn read_optional(
 }
 
 /// Reads the two arguments for a tokenizer file, which searches for all its special tokens or for
-/// none.
+/// none. `all_others` disallows them all.
 pub fn read_for_file(
     tokenizer: &Pipeline,
     allowed: &Bound<'_, PyAny>,
     disallowed: &Bound<'_, PyAny>,
+    all_others: impl FnOnce() -> PyResult<Disallowed>,
 ) -> PyResult<Request> {
-    let is_all = is_all_special(allowed)?;
+    let is_all = !is_empty(allowed) && is_all(allowed, "allowed_special")?;
     let disallowed_names = read_disallowed(disallowed)?;
     if is_all && matches!(disallowed_names, Disallowed::None | Disallowed::AllOthers) {
         return Ok(Request::allowing(Selection::All));
     }
-    let tokens = tokenizer.added_tokens_by_id();
-    let special: BTreeSet<&str> = tokens
-        .iter()
-        .filter(|(_, token)| token.special)
-        .map(|(_, token)| token.content.as_str())
-        .collect();
-    let mut found = special.clone();
-    if !is_all {
-        let allowed = names(allowed, "allowed_special")?;
-        found.retain(|&name| allowed.iter().any(|other| other == name));
-    }
-    if !found.is_empty() && found != special {
-        return Err(PyValueError::new_err(
-            "a tokenizer.json looks for all of its special tokens or for none; pass \
-             allowed_special=\"all\" or set(), not some of them",
-        ));
-    }
+    let skips_names = is_all || is_empty(allowed);
+    let names = if skips_names { Vec::new() } else { names(allowed, "allowed_special")? };
+    let allows_any = is_all || !names.is_empty() && allows(tokenizer, &names)?;
     let disallowed = match disallowed_names {
-        Disallowed::AllOthers if found.is_empty() => disallow_special(tokenizer)?,
+        Disallowed::AllOthers if !allows_any => all_others()?,
         Disallowed::AllOthers => Disallowed::None,
         names => names,
     };
-    let allowed = if found.is_empty() { Selection::None } else { Selection::All };
-    Ok(Request { allowed, disallowed })
+    Ok(Request { allowed: if allows_any { Selection::All } else { Selection::None }, disallowed })
+}
+
+/// Returns true if the names contain all special tokens of a tokenizer file, false if none.
+fn allows(tokenizer: &Pipeline, names: &[String]) -> PyResult<bool> {
+    let tokens = tokenizer.added_tokens_by_id();
+    let special = tokens.iter().filter(|(_, token)| token.special);
+    let mut are_allowed = special.map(|(_, token)| names.contains(&token.content));
+    let first = are_allowed.next().unwrap_or(false);
+    match are_allowed.all(|is_allowed| is_allowed == first) {
+        true => Ok(first),
+        false => Err(PyValueError::new_err(
+            "a tokenizer.json looks for all of its special tokens or for none; pass \
+             allowed_special=\"all\" or set(), not some of them",
+        )),
+    }
 }
 
 /// Disallows the special tokens of a tokenizer file.
@@ -129,16 +130,19 @@ pub fn disallow_special(tokenizer: &Pipeline) -> PyResult<Disallowed> {
     Ok(Disallowed::Names(Arc::new(Names::new(names).or_raise()?)))
 }
 
-fn is_all_special(allowed: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if allowed.is_instance_of::<PySet>() { Ok(false) } else { is_all(allowed, "allowed_special") }
+/// Returns true for an empty set or tuple, the usual ways to write no names.
+fn is_empty(names: &Bound<'_, PyAny>) -> bool {
+    match names.cast::<PyTuple>() {
+        Ok(tuple) => tuple.is_empty(),
+        Err(_) => names.cast::<PySet>().is_ok_and(|set| set.is_empty()),
+    }
 }
 
 fn read_allowed(special: &SpecialTokens, allowed: &Bound<'_, PyAny>) -> PyResult<Selection> {
-    if let Ok(set) = allowed.cast::<PySet>() {
-        if set.is_empty() {
-            return Ok(Selection::None);
-        }
-    } else if is_all(allowed, "allowed_special")? {
+    if is_empty(allowed) {
+        return Ok(Selection::None);
+    }
+    if is_all(allowed, "allowed_special")? {
         return Ok(Selection::All);
     }
     let names = names(allowed, "allowed_special")?;
@@ -146,14 +150,11 @@ fn read_allowed(special: &SpecialTokens, allowed: &Bound<'_, PyAny>) -> PyResult
 }
 
 fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
-    if let Ok(tuple) = disallowed.cast::<PyTuple>() {
-        if tuple.is_empty() {
-            return Ok(Disallowed::None);
-        }
-    } else if is_all(disallowed, "disallowed_special")? {
-        return Ok(Disallowed::AllOthers);
-    } else if disallowed.is_none() {
+    if is_empty(disallowed) || disallowed.is_none() {
         return Ok(Disallowed::None);
+    }
+    if is_all(disallowed, "disallowed_special")? {
+        return Ok(Disallowed::AllOthers);
     }
     let names = names(disallowed, "disallowed_special")?;
     if names.is_empty() {

@@ -119,7 +119,9 @@ impl Shared {
             let request = request::read(direct.special_tokens(), allowed, disallowed)?;
             return Ok((current, request));
         }
-        let request = request::read_for_file(&current, allowed, disallowed)?;
+        let request = request::read_for_file(&current, allowed, disallowed, || {
+            request::disallow_special(&current)
+        })?;
         if current.encodes_special_tokens() == request.is_ordinary() {
             return Ok((current, request));
         }

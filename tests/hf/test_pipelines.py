@@ -116,7 +116,7 @@ def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> No
         assert name.strip() in text[start:end] or ours.normalizer is not None
     for skip in (True, False):
         assert ours.decode(ids, skip) == theirs.decode(ids, skip), text
-    borders = {0, len(text), *(place for span in expected.offsets for place in span)}
+    borders = {0, len(text), *(at for span in (*expected.offsets, *spans) for at in span)}
     is_apart = type(theirs.model).__name__ != "BPE"  # Unknown characters may share one offset.
     for place in cuts(ours, text, limit):
         assert place in borders or is_apart or ours.post_processor is not None, (text, place)

@@ -88,7 +88,7 @@ impl PyTokenizer {
     ) -> PyResult<Bound<'py, PyDict>> {
         let tokenizer = Self::tokenizer(slf)?;
         // Tokens are many small allocations, so check their total size first.
-        ask_for(tokenizer.vocab_size(true).saturating_mul(TOKEN)).or_raise()?;
+        ask_for(tokenizer.vocab_size(true).or_raise()?.saturating_mul(TOKEN)).or_raise()?;
         let vocab = new_dict(py)?;
         for (token, id) in tokenizer.vocab(with_added_tokens) {
             vocab.set_item(new_str(py, &token)?, new_int(py, id as usize)?)?;
@@ -99,7 +99,7 @@ impl PyTokenizer {
     /// Returns the number of tokens.
     #[pyo3(signature = (with_added_tokens=true))]
     fn get_vocab_size(slf: &Bound<'_, Self>, with_added_tokens: bool) -> PyResult<usize> {
-        Ok(Self::tokenizer(slf)?.vocab_size(with_added_tokens))
+        Self::tokenizer(slf)?.vocab_size(with_added_tokens).or_raise()
     }
 
     /// Adds tokens: names, or `AddedToken` objects. Returns the number of new tokens.

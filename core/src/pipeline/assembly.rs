@@ -416,12 +416,13 @@ impl Pipeline {
     }
 
     /// Returns the number of tokens of [`Pipeline::vocab`].
-    pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
-        if self.direct.is_some() && with_added_tokens {
-            return self.model.size() + self.added.by_id().len();
-        }
-        let more = self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
-        self.model.size() + if with_added_tokens { more.count() } else { 0 }
+    pub fn vocab_size(&self, with_added_tokens: bool) -> Result<usize> {
+        let added = match &self.direct {
+            _ if !with_added_tokens => 0,
+            Some(_) => self.added.by_id().len(),
+            None => self.control()?.outside_model,
+        };
+        Ok(self.model.size() + added)
     }
 
     /// Truncates and post-processes one sequence or a pair. Without `overflow`, drops the part that

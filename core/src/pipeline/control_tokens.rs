@@ -13,6 +13,10 @@ pub(crate) struct Control {
     pub(crate) tokens: SpecialTokens,
     /// Ids that the model may produce from text, in ascending order.
     made: Vec<u32>,
+    /// Tokens that texts may contain while special tokens are encoded as ordinary text.
+    pub(crate) ordinary: Selection,
+    /// Number of names that are not tokens of the model.
+    pub(crate) outside_model: usize,
 }
 
 impl Control {
@@ -21,7 +25,11 @@ impl Control {
         let made = added.ids().map(|(_, id)| id).filter(|&id| model.may_make(id));
         let mut made: Vec<u32> = made.collect();
         made.sort_unstable();
-        Ok(Self { tokens, made })
+        let is_ordinary = |id| added.token(id).is_some_and(|it| !added.is_special(&it.content));
+        let ordinary = added.ids().filter(|&(_, id)| is_ordinary(id));
+        let ordinary = tokens.select(ordinary.map(|(name, _)| name));
+        let outside = added.ids().filter(|(name, _)| model.token_to_id(name).is_none());
+        Ok(Self { tokens, made, ordinary, outside_model: outside.count() })
     }
 
     /// Whether the model may produce one of these tokens from text.

@@ -27,7 +27,7 @@ impl Pipeline {
             }
             fields.insert("encoding".into(), hex(digest));
         } else {
-            ask_for_tokens(self.vocab_size(true))?;
+            ask_for_tokens(self.vocab_size(true)?)?;
             let digest = self.model().digest(&mut sha256)?;
             fields.insert("model".into(), hex(digest));
         }

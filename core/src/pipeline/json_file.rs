@@ -101,13 +101,13 @@ impl Pipeline {
 
     /// Writes JSON from which `tokenizers` reads the same tokenizer.
     pub fn to_json(&self, pretty: bool) -> Result<String> {
-        ask_for_tokens(self.vocab_size(true))?;
+        ask_for_tokens(self.vocab_size(true)?)?;
         text_of(self, pretty)
     }
 
     /// Writes the JSON of the model, as in a file.
     pub fn model_json(&self, pretty: bool) -> Result<String> {
-        ask_for_tokens(self.vocab_size(false))?;
+        ask_for_tokens(self.vocab_size(false)?)?;
         text_of(self.model(), pretty)
     }
 }

@@ -58,7 +58,7 @@ impl Pipeline {
             }
             ids.truncate(from);
         }
-        let prompt = Prompt::of_text(&tokenizer, text, &tokenizer.selection()?)?;
+        let prompt = Prompt::of_text(&tokenizer, text, tokenizer.selection()?)?;
         prompt.encode(&tokenizer, true, ids)
     }
 
@@ -96,7 +96,7 @@ impl Pipeline {
             }
             ids.truncate(from);
         }
-        let piece = Prompt::of_text(self, run, &self.selection()?)?;
+        let piece = Prompt::of_text(self, run, self.selection()?)?;
         self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new())
     }
 

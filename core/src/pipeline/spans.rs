@@ -165,7 +165,7 @@ impl Pipeline {
     /// Returns the ids of a text and, for each id, its source bytes: all bytes that a normalizer
     /// rewrites together.
     fn ids_and_spans(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
-        let prompt = Prompt::of_text(self, text, &self.selection()?)?;
+        let prompt = Prompt::of_text(self, text, self.selection()?)?;
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
         prompt.encode_with_spans(self, &mut ids, &mut spans)?;
         Ok((ids, spans))

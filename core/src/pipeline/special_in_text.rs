@@ -165,15 +165,11 @@ impl Pipeline {
     }
 
     /// Returns the added tokens that texts may contain.
-    pub(super) fn selection(&self) -> Result<Selection> {
-        if !self.encodes_special_tokens() {
-            return Ok(Selection::All);
+    pub(super) fn selection(&self) -> Result<&Selection> {
+        match self.encodes_special_tokens() {
+            true => Ok(&self.control()?.ordinary),
+            false => Ok(&Selection::All),
         }
-        let ids = self.added().ids();
-        let permitted = ids.filter(|&(_, id)| {
-            self.added().token(id).is_some_and(|token| self.added().permits(token))
-        });
-        Ok(self.control()?.tokens.select(permitted.map(|(name, _)| name)))
     }
 
     /// Returns the tokenizer with a different request.
