@@ -13,6 +13,8 @@ pub(crate) struct Control {
     pub(crate) tokens: SpecialTokens,
     /// Ids that the model may produce from text, in ascending order.
     made: Vec<u32>,
+    /// A bit for the low bits of each of these ids: most ids need no search.
+    filter: Box<[u64; 64]>,
     /// Tokens that texts may contain while special tokens are encoded as ordinary text.
     pub(crate) ordinary: Selection,
     /// Number of names that are not tokens of the model.
@@ -25,11 +27,15 @@ impl Control {
         let made = added.ids().map(|(_, id)| id).filter(|&id| model.may_make(id));
         let mut made: Vec<u32> = made.collect();
         made.sort_unstable();
+        let mut filter = Box::new([0; 64]);
+        for id in &made {
+            filter[(id / 64 % 64) as usize] |= 1 << (id % 64);
+        }
         let is_ordinary = |id| added.token(id).is_some_and(|it| !added.is_special(&it.content));
         let ordinary = added.ids().filter(|&(_, id)| is_ordinary(id));
         let ordinary = tokens.select(ordinary.map(|(name, _)| name));
         let outside = added.ids().filter(|(name, _)| model.token_to_id(name).is_none());
-        Ok(Self { tokens, made, ordinary, outside_model: outside.count() })
+        Ok(Self { tokens, made, filter, ordinary, outside_model: outside.count() })
     }
 
     /// Whether the model may produce one of these tokens from text.
@@ -39,8 +45,8 @@ impl Control {
 
     /// Whether one of these ids is a token that the model may produce from text.
     pub(crate) fn are_any_made(&self, ids: &[u32]) -> bool {
-        let (Some(first), Some(last)) = (self.made.first(), self.made.last()) else { return false };
-        ids.iter().any(|id| (first..=last).contains(&id) && self.made.binary_search(id).is_ok())
+        let may_be = |id: u32| self.filter[(id / 64 % 64) as usize] >> (id % 64) & 1 != 0;
+        ids.iter().any(|&id| may_be(id) && self.made.binary_search(&id).is_ok())
     }
 
     /// Whether `allowed` contains the token with this name.
