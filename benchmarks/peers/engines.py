@@ -148,29 +148,9 @@ def _rows(encode_batch: Callable[..., Any], **options: Any) -> Callable[..., lis
 
 
 def _ours(spec: EncodingSpec, cache: Path) -> Engine:
-    if spec.file is not None:
-        from bpe_engine.hf import Tokenizer
-
-        tok = Tokenizer.from_file(str(spec.file))
-
-        def batch_list(texts: list[str], threads: int) -> list[list[int]]:
-            made = tok.encode_batch(texts, add_special_tokens=False, num_threads=threads)
-            return [row.ids for row in made]
-
-        def batch_arrays(texts: Any, threads: int) -> FlatRows:
-            batch = tok.encode_batch_to_numpy(texts, num_threads=threads)
-            return FlatRows(batch.values, batch.row_splits)
-
-        return Engine(
-            encode_list=_ids(tok.encode, add_special_tokens=False),
-            encode_numpy=tok.encode_to_numpy,
-            batch_list=batch_list,
-            batch_numpy=batch_arrays,
-            decode_list=functools.partial(tok.decode, skip_special_tokens=False),
-        )
     import bpe_engine
 
-    enc = bpe_engine.get_encoding(spec.name)
+    enc = bpe_engine.open_tokenizer(spec.file or spec.name)
 
     def batch_flat(texts: Any, threads: int) -> FlatRows:
         batch = enc.encode_batch_to_numpy(texts, num_threads=threads, disallowed_special=())
@@ -218,6 +198,17 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
             "encode_with_unstable": enc.encode_with_unstable,
             "batch_count": lambda texts, threads: enc.count_batch(texts, num_threads=threads),
         },
+    )
+
+
+def _ours_hf(spec: EncodingSpec, cache: Path) -> Engine:
+    import bpe_engine
+
+    tok = bpe_engine.open_tokenizer(spec.file or spec.name).hf
+    return Engine(
+        encode_list=_ids(tok.encode, add_special_tokens=False),
+        batch_list=_rows(tok.encode_batch, add_special_tokens=False),
+        decode_list=functools.partial(tok.decode, skip_special_tokens=False),
     )
 
 
@@ -489,6 +480,7 @@ PLANS = {
         Plan("sentencepiece", "sentencepiece", "sentencepiece", _sentencepiece),
         Plan("transformers", "transformers", _AUTO, _transformers, _pretrained_folder),
         Plan(f"{OURS}-transformers", "bpe-engine", _AUTO, _transformers_patched, _pretrained_folder),
+        Plan(f"{OURS}-hf", "bpe-engine", "bpe_engine", _ours_hf),
         Plan(f"{OURS}-64MiB", "bpe-engine", "bpe_engine", _ours_64m),
         Plan(f"{OURS}-bytes", "bpe-engine", "vocab_tools", _trainer, only="training"),
         Plan("rustbpe", "rustbpe", "rustbpe", _trainer, only="training"),
