@@ -28,9 +28,8 @@ impl Pipeline {
             return Ok(self.clone());
         }
         let vocabulary = self.model().ranks()?;
-        let pattern = self
-            .pattern()
-            .ok_or_else(|| refused("pre_tokenizer", "a chain that is not one published pattern"))?;
+        let no_pattern = || refused("pre_tokenizer", "a chain that is not one published pattern");
+        let pattern = self.pattern().ok_or_else(no_pattern)?;
         let normalization = form_of(self.normalizer_spec())?;
         let added = self.added_tokens_by_id();
         if !any_flags {
@@ -60,18 +59,6 @@ impl Pipeline {
         let direct = Direct::new(vocabulary.clone(), Splitter::new(pattern)?, special_tokens)?;
         let direct = direct.with_normalization(normalization);
         Ok(Self::of_direct(Arc::new(direct), special))
-    }
-
-    /// Returns [`Pipeline::as_ranks`] if its ids equal the file's ids even for text that is not
-    /// searched for special tokens.
-    ///
-    /// In such text, files still find added tokens that are not special or are only whitespace.
-    pub fn same_ranks(&self) -> Option<Self> {
-        let is_special =
-            |token: &AddedToken| token.special && !token.content.chars().all(char::is_whitespace);
-        let tokens = self.added_tokens_by_id();
-        let are_special = tokens.into_iter().all(|(_, token)| is_special(token));
-        are_special.then(|| self.as_ranks(false).ok()).flatten()
     }
 }
 

@@ -17,6 +17,9 @@ use crate::pipeline::assembly::{Pipeline, Tables};
 /// Maximum number of leading ids whose whole text a decoder may drop.
 const MAX_DROPPED: usize = 256;
 
+/// Number of ids for whose decoding a table of all tokens is built.
+const LONG_LIST: usize = 4096;
+
 /// Memory in bytes for a token in a list and the copy that a decoder makes.
 const TOKEN: usize = 128;
 
@@ -51,9 +54,18 @@ impl Pipeline {
             return self.decode_plain(direct, ids, skip_special_tokens);
         }
         let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
+        let made = self.table.get().map(|tables| &tables.after);
+        let table = if ids.len() < LONG_LIST { made } else { self.token_table().ok() };
         for &id in ids {
             let before = bytes.len();
-            if self.append_raw_token(id, &mut bytes)? == TokenKind::Special && skip_special_tokens {
+            let kind = match table {
+                Some(table) => {
+                    bytes.extend_from_slice(table.get(id));
+                    table.kind(id)
+                }
+                None => self.append_raw_token(id, &mut bytes)?,
+            };
+            if kind == TokenKind::Special && skip_special_tokens {
                 bytes.truncate(before);
             }
         }

@@ -251,13 +251,13 @@ impl Tokens {
 
     #[inline]
     pub(crate) fn rank_of_id(&self, id: u32) -> Option<u32> {
-        if self.ids.is_empty() {
-            ((id as usize) < self.len()).then_some(id)
-        } else if self.ids.get(id as usize) == Some(&id) {
-            Some(id)
-        } else {
-            self.ids.binary_search(&id).ok().map(|rank| rank as u32)
-        }
+        let Some(&first) = self.ids.first() else {
+            return ((id as usize) < self.len()).then_some(id);
+        };
+        // Most ids are consecutive.
+        let rank = id.checked_sub(first)?;
+        let found = (self.ids.get(rank as usize) == Some(&id)).then_some(rank);
+        found.or_else(|| self.ids.binary_search(&id).ok().map(|rank| rank as u32))
     }
 
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
