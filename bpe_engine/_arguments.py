@@ -58,7 +58,7 @@ def copied_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def numpy_for(method: str, instead: str) -> Any:
-    """Returns numpy, or raises an ImportError that names a method without numpy."""
+    """Returns numpy, or raises an ImportError that names a method that does not need numpy."""
     try:
         import numpy
     except ImportError as error:

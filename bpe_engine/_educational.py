@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from .core import Encoding
-from .reference import merge_steps  # before `regex`: its ImportError names the extra
+from .reference import merge_steps  # must precede `regex`: its ImportError names the extra
 from .registry import get_encoding
 
 # isort: split
@@ -21,7 +21,7 @@ __all__ = ["SimpleBytePairEncoding", "bpe_encode", "bpe_train", "visualise_token
 
 Visualise = Literal["colour", "color", "simple"] | None
 
-# Numbers of the 256 terminal colors, for the backgrounds of tokens.
+# Background colors of tokens, as numbers of the 256 terminal colors.
 _BACKGROUNDS = (167, 179, 185, 77, 80, 68, 134)
 
 _GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -75,7 +75,7 @@ class SimpleBytePairEncoding:
 
     @staticmethod
     def from_tiktoken(encoding: str | Encoding) -> SimpleBytePairEncoding:
-        """Makes an encoding with the pattern and ranks of an encoding, an object or a name."""
+        """Makes an encoding with the pattern and ranks of `encoding`, an object or a name."""
         full = get_encoding(encoding) if isinstance(encoding, str) else encoding
         return SimpleBytePairEncoding(
             pat_str=full.pattern, mergeable_ranks=dict(full.mergeable_ranks)
@@ -154,7 +154,7 @@ def _show(parts: list[bytes], visualise: Visualise) -> None:
 
 
 def visualise_tokens(token_values: list[bytes]) -> None:
-    """Prints tokens on one line, neighbors with different background colors.
+    """Prints tokens on one line; adjacent tokens have different background colors.
 
     Incomplete characters become U+FFFD.
     """

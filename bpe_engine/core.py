@@ -55,7 +55,7 @@ class Encoding(Face, _core.Encoding):
 
     #: The tokenizer of the file from which the encoding was made.
     _file: hf.Tokenizer | None = None
-    #: Built on first use, or the dict passed to the constructor.
+    #: The ordinary tokens' ranks: made on first use, or the dict passed to the constructor.
     _mergeable_ranks: dict[bytes, int]
 
     def __init__(
@@ -182,8 +182,8 @@ class Encoding(Face, _core.Encoding):
 
     @classmethod
     def _of_file(cls, tokenizer: Any, name: str) -> Encoding:
-        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, also if text
-        is not searched for special tokens."""
+        """Returns a tokenizer file as an encoding, which has ranks if ranks give the same ids even
+        when text is not searched for special tokens."""
         tokenizer = copy.copy(tokenizer)
         added = tokenizer.get_added_tokens_decoder()
         if all(token.special and not token.content.isspace() for token in added.values()):
@@ -284,7 +284,7 @@ class Encoding(Face, _core.Encoding):
 
     @_core_bpe.setter
     def _core_bpe(self, core: CoreBPE) -> None:
-        # Objects that take over this `__dict__` also get the engine.
+        # Objects that adopt this `__dict__` also get the engine.
         self.__dict__["_core_bpe"] = core
         self._share(core)
 
@@ -406,7 +406,7 @@ class Encoding(Face, _core.Encoding):
             return self._decode_ragged(ragged.values, ragged.row_splits, None, num_threads)
         return self._decode_batch(batch, None, num_threads)
 
-    # ---- The vocabulary ----
+    # ---- Vocabulary ----
 
     @property
     def pattern(self) -> str:
@@ -546,7 +546,7 @@ def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]
     _named, _get_encoding = named, get
 
 
-# Constructors of the other interfaces of an encoding.
+# Constructors of an encoding's other interfaces.
 _make_hf: Callable[[Encoding], hf.Tokenizer]
 _make_transformers: Callable[[Encoding], Tokenizer]
 

@@ -359,7 +359,7 @@ def _refuse_misspelt_name(pattern: str, names: Iterable[str]) -> None:
 
 
 def _blame_files(files: list[tuple[str, bytes]]) -> None:
-    """Raises the ValueError that rank files cause on their own, with the names of the files."""
+    """Raises the ValueError that only the rank files cause, with the names of the files."""
     names = " and ".join(name for name, _ in files)
     try:
         CoreBPE(files, {}, r"\w+|\W+")

@@ -143,8 +143,8 @@ def encoding_name_for_model(model_name: str) -> str:
 
 
 def unknown_encoding(name: str) -> str:
-    """Returns the error message for an unknown encoding name, with similar names or the encoding of
-    a model of that name.
+    """Returns the error message for an unknown encoding name, with similar names, or the encoding
+    of the model if the name is a model's.
 
     >>> unknown_encoding("gpt4")[:53]
     "unknown encoding 'gpt4'. Did you mean 'cl100k_base'? "

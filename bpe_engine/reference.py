@@ -69,7 +69,7 @@ def merge(piece: bytes, ranks: dict[bytes, int]) -> list[bytes]:
     >>> merge(b"abab", {b"a": 0, b"b": 1, b"ab": 2})
     [b'ab', b'ab']
     """
-    if piece in ranks:  # Even if merging would never produce the token.
+    if piece in ranks:  # A token is one id, even if merging would never produce it.
         return [piece]
     *_, tokens = merge_steps(piece, ranks)
     return tokens

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    # The import system needs only the methods; importing `importlib.abc` takes 5 ms.
+    # No base class is needed: importing `importlib.abc` would take 5 ms.
     Loader = MetaPathFinder = object
 
 __all__ = ["install", "uninstall"]
@@ -47,7 +47,7 @@ class _Loader(Loader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds ``tiktoken.x`` as ``bpe_engine.x`` while `tiktoken` is `bpe_engine`."""
+    """Finds ``tiktoken.x`` as ``bpe_engine.x`` while `tiktoken` is an alias of `bpe_engine`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -66,7 +66,7 @@ class _Finder(MetaPathFinder):
 
 
 class _PluginFolders:
-    """The ``__path__`` of `tiktoken_ext`: the folders of that name on the current path."""
+    """The ``__path__`` of `tiktoken_ext`: all folders of that name on ``sys.path``."""
 
     def __iter__(self) -> Iterator[str]:
         folders = (os.path.join(entry or os.curdir, _PLUGINS) for entry in sys.path)
@@ -97,10 +97,10 @@ class _DistributionFinder(MetaPathFinder):
         return None
 
     def find_distributions(self, context: Any = None) -> Iterable[Any]:
-        """Finds the distribution for `importlib.metadata`, by name or in a listing of all."""
+        """Finds tiktoken's distribution for `importlib.metadata`, by name or in a full listing."""
         if not _is_ours(sys.modules.get(_ALIAS)):
             return []
-        # Imports importlib.metadata, which is slow, but the caller has imported it.
+        # Importing importlib.metadata is slow, but the caller has already imported it.
         from .distribution import find
 
         return find(getattr(context, "name", None))

@@ -1,1 +1,1 @@
-"""Abilities of every tokenizer: chunks, alignment, healing, streams, arrays, display of tokens."""
+"""Methods of every tokenizer: chunks, alignment, healing, streams, arrays, display of tokens."""

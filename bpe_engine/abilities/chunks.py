@@ -23,7 +23,7 @@ _ENDS = (
     re.compile(r"\S(?=\s)"),
 )
 
-#: Number of characters in the window per token of a chunk, and in the margin after the window. The
+#: Length of the window in characters per token of a chunk, and length of the margin after it. The
 #: margin keeps together characters that normalization rewrites together.
 _WINDOW, _MARGIN = 8, 64
 
@@ -103,7 +103,7 @@ def _preferred(
     whole: Whole | None,
     made: Callable[[int, int], _Chunk],
 ) -> Iterator[_Chunk]:
-    """Yields chunks that end at the preferred boundaries.
+    """Yields chunks that end at preferred boundaries.
 
     Raises:
         ValueError: A character does not fit into a chunk.
@@ -132,8 +132,8 @@ def _preferred(
             if start < reached:
                 start = reached  # The overlap would leave no room for new text.
             else:
-                # No token ends at a chunk boundary: up to here, `first` splits tokens. `longest`
-                # would read the whole window again for each chunk.
+                # No token ends at a chunk boundary, so `first` splits tokens up to `apart`.
+                # `longest` would read the whole window again for each chunk.
                 apart = start + max_tokens * _WINDOW
             continue
         end = most
@@ -146,7 +146,7 @@ def _preferred(
         yield found
         reached = end
         if overlap == 0:
-            # `truncate` to no tokens may keep text at the end that has no tokens.
+            # With a limit of zero, `truncate` may keep text at the end that has no tokens.
             start = end
             continue
         tail = encoding.truncate(

@@ -70,7 +70,7 @@ def check_structure(array: Any) -> None:
 
 
 def _with_bytes(pa: Any, array: Any) -> Any:
-    """Returns the array as bytes, whose full validation skips UTF-8."""
+    """Returns the array with a binary type, so that full validation skips the check of UTF-8."""
     types, kind = pa.types, array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _with_bytes(pa, array.storage)
@@ -93,7 +93,7 @@ def is_string_view(pa: Any, kind: Any) -> bool:
 
 def _is_arrow(texts: Any) -> bool:
     if str(getattr(texts, "dtype", "")) == "object":
-        return False  # Already a pandas column of Python objects.
+        return False  # A pandas column of Python objects needs no conversion.
     exports = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
     return exports or has_arrow_array(texts)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Healed", "TokenTrie"]
 
-#: Maximum number of bytes of a prompt in its `repr`.
+#: Maximum number of prompt bytes in a `repr`.
 _SHOWN = 60
 
 
@@ -56,7 +56,7 @@ class TokenTrie:
 
     @property
     def words(self) -> int:
-        """The number of 32-bit words of a mask, one bit for each id of the token table."""
+        """The number of 32-bit words in a mask, which has a bit for each id of the token table."""
         return self._native.words()
 
     def mask(self, rest: bytes, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
@@ -144,7 +144,7 @@ class Healed:
 
     @property
     def rests(self) -> list[bytes]:
-        """Every byte string that the next tokens may begin with: `rest`, and variants with a
+        """Every byte string with which the next tokens may begin: `rest`, and variants with a
         different last character if later text may change that character, as a combining mark does
         under NFC. Empty once the prompt is done."""
         return self._native.rests()
@@ -156,7 +156,7 @@ class Healed:
 
     @property
     def words(self) -> int:
-        """The number of 32-bit words of a mask, one bit for each id of the token table."""
+        """The number of 32-bit words in a mask, which has a bit for each id of the token table."""
         return self._native.words()
 
     def allowed(self, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:

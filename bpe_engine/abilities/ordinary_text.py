@@ -15,7 +15,7 @@ AnyTokenizer = Encoding | Tokenizer
 
 
 def for_text(tokenizer: Tokenizer) -> Tokenizer:
-    """Returns a copy of a tokenizer that never makes a special token of ordinary text. Unigram
+    """Returns a copy of a tokenizer that never encodes ordinary text as a special token. Unigram
     models can, as with ``</s>``; the copy drops such tokens, as in segments."""
     kept = copy.copy(tokenizer)
     kept._keeps_out_control = True

@@ -244,7 +244,7 @@ def best_fit(
 
 
 def _round_robin(sizes: Any, budget: int) -> Any:
-    """Returns the number of ids to keep of each segment; `sizes` and the result are ``int64[rows,
+    """Returns the number of ids to keep from each segment; `sizes` and the result are ``int64[rows,
     segments]``.
 
     Segments are kept whole from the smallest on, while they fit into an equal share of the
@@ -310,7 +310,7 @@ def _batch(segment: Any, place: int) -> TokenBatch:
 
 
 def _batch_of_rows(segment: Any, place: int) -> TokenBatch:
-    # Ragged tensors of tensorflow, torch and pyarrow.
+    # The segment may be a ragged tensor of tensorflow, torch or pyarrow.
     for name in ("to_list", "to_pylist", "tolist"):
         if callable(getattr(segment, name, None)):
             segment = getattr(segment, name)()

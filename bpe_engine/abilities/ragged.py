@@ -272,9 +272,9 @@ class TokenBatch:
 
     @classmethod
     def from_arrow(cls, array: Any) -> TokenBatch:
-        """Makes a batch from an Arrow array or column of lists of integers, from pyarrow, polars or
-        another package. The uint32 ids of a single ``ListArray`` or ``LargeListArray`` are shared,
-        not copied.
+        """Makes a batch from an Arrow array or column whose items are lists of integers, made by
+        pyarrow, polars or another package. The uint32 ids of a single ``ListArray`` or
+        ``LargeListArray`` are shared, not copied.
 
         Raises:
             TypeError: The array has another type.
@@ -310,7 +310,7 @@ class TokenBatch:
         splits = array.offsets.to_numpy().astype(np.int64)
         values = array.values.slice(int(splits[0]), int(splits[-1] - splits[0]))
         if pa.types.is_null(values.type):
-            values = values.cast(pa.uint32())  # The type that pyarrow infers for empty lists.
+            values = values.cast(pa.uint32())  # pyarrow infers this type for empty lists.
         if values.null_count:
             raise ValueError("an id is null; drop it first")
         if not pa.types.is_integer(values.type):

@@ -11,7 +11,7 @@ __all__ = ["StreamDecoder"]
 
 
 class StreamDecoder:
-    """Turns ids into text as they arrive, holding back bytes until their character is complete.
+    """Decodes ids to text as they arrive, and holds back bytes until their character is complete.
 
     The joined pieces equal the text of all ids decoded at once, for any `errors` and any split of
     the ids into calls. A file with byte fallback decodes a run of byte tokens that is not UTF-8
@@ -46,7 +46,7 @@ class StreamDecoder:
         self._engine = tokenizer
         self._errors = errors
         self._skipped = skipped
-        # How bytes are decoded together, which decides how many U+FFFD replace invalid bytes.
+        # Splits ids into runs decoded together, which decide how many U+FFFD replace invalid bytes.
         self._runs = self._engine._byte_runs if errors == "replace" else None
         # The first ids, until they decode to text, whose leading space the decoder may drop.
         self._first: list[int] | None = []

@@ -22,7 +22,7 @@ __all__ = [
 #: Sign for a character that an earlier token begins.
 CONTINUED = "‥"
 
-#: Signs for whitespace in text on display.
+#: Signs for whitespace in displayed text.
 SIGNS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 
 #: Unambiguous signs, which programs can read: a sign in the text becomes an escape.

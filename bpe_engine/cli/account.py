@@ -1,4 +1,4 @@
-"""The command `bpe-engine account`: shows the cost of each part of a prompt, and the share that a
+"""The command `bpe-engine account`: shows the tokens of each prompt part, and the share that a
 cache reuses."""
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from . import options, streams
 from .group import VOCABULARY, Command
 from .printing import printable
 
-#: Maximum number of rows of each table in the report.
+#: Maximum number of rows per table of the report.
 _MOST_ROWS = 10
 
 
@@ -25,11 +25,11 @@ class _Group(click.Group):
     """A group that treats its arguments as inputs unless the first argument names a command."""
 
     command_class: type[click.Command] | None = Command
-    #: The nameless default command, whose options the help of the group lists.
+    #: The nameless default command, whose options the group's help lists.
     one_step: click.Command | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # In the order of the steps.
+        return list(self.commands)  # Commands, in the order of the steps.
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self.commands.get(cmd_name) if cmd_name else self.one_step

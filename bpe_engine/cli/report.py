@@ -17,7 +17,7 @@ from .printing import printable
 #: Minimum line width of a long list.
 NARROWEST = 40
 
-#: Maximum number of rows of a table on the screen.
+#: Maximum number of rows of a printed table.
 ROWS_SHOWN = 20
 
 
@@ -72,7 +72,7 @@ LINES_SHOWN = 10
 
 _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
-#: Colors of the tokens of a text.
+#: Colors of a text's tokens.
 _CUT_COLORS = ("black on cyan", "black on yellow", "black on green", "black on magenta")
 
 

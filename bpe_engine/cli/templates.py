@@ -58,7 +58,7 @@ def show(*lines: str) -> None:
 
 @contextlib.contextmanager
 def template_errors() -> Iterator[None]:
-    """Converts the errors of a template to errors of the command."""
+    """Converts template errors to errors of the command."""
     from jinja2 import TemplateError
 
     try:

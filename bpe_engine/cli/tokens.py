@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .. import Encoding
 from .._core import TokenTable
 
-# Spellings of a leading space in the tokens of tokenizer files.
+# Spellings of a token's leading space in tokenizer files.
 _SPACES = (" ", "\u0120", "\u2581")
 
 

@@ -47,7 +47,7 @@ def check_column(column: object) -> None:
         import pyarrow as pa
     except ImportError:
         return
-    inner = getattr(column, "array", column)  # The array of a pandas Series.
+    inner = getattr(column, "array", column)  # The array inside a pandas Series.
     try:
         if hasattr(inner, "__arrow_array__"):
             column = pa.array(inner)

@@ -62,7 +62,7 @@ class Coder:
         self.name: str = engine._label
         #: Id of the unknown token, or None.
         self.unknown: int | None = None
-        #: True if the tokenizer drops text without a token.
+        #: True if the tokenizer drops text that has no token.
         self.drops_unknown: bool = False
         self.largest_id: int
         if isinstance(engine, Encoding):
@@ -137,7 +137,7 @@ def _drops_unknown(engine: Tokenizer) -> bool:
     """Returns True if the tokenizer drops a rune, as an example of characters without a token."""
     try:
         with_rune, without = engine.encode_batch(["a\u16a0", "a"], add_special_tokens=False)
-    except ValueError:  # Unknown text is an error.
+    except ValueError:  # Unknown text raises an error.
         return False
     return with_rune.ids == without.ids
 

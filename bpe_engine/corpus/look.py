@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Look", "look_at"]
 
-#: Number of leading documents sampled; ids of the sample; row lengths.
+#: Number of documents to sample, from the start; number of ids to show; row lengths.
 _DOCUMENTS, _SAMPLE, _ROWS = 1 << 20, 80, (512, 1024, 2048, 4096, 8192)
 
 
 @dataclass
 class Look:
-    """Figures of the first documents of a corpus."""
+    """Figures about the first documents of a corpus."""
 
     #: Number of documents sampled.
     documents: int

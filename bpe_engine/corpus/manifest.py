@@ -22,7 +22,7 @@ __all__ = [
     "write_manifest",
 ]
 
-#: Name of the manifest of merged files, instead of a unit number.
+#: Name of the merged files' manifest, in place of a unit number.
 MERGED = "merged"
 
 #: Maximum number of longest documents in a manifest.
@@ -33,7 +33,7 @@ MOST_REFUSED = 1_000
 
 @dataclass
 class Manifest:
-    """Counts and sums of a unit or of merged files, independent of processes and threads."""
+    """Counts and sums for a unit or for merged files, independent of processes and threads."""
 
     plan: str
     unit: int | str
@@ -62,7 +62,7 @@ class Manifest:
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     #: The longest documents: ids, input, line.
     longest: list[tuple[int, str, int]] = field(default_factory=list)
-    #: Documents, bytes of text and ids of each input.
+    #: Numbers of documents, bytes of text and ids, by input.
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     #: Size and SHA-256 of each file, and of the list of refused rows, if any.
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Manifest:
         self.longest = ranked[:MOST_LONGEST]
 
     def add_source(self, uri: str, documents: int, size: int, tokens: int) -> None:
-        """Adds to the counts of an input."""
+        """Adds to an input's counts."""
         before = self.sources.get(uri, (0, 0, 0))
         self.sources[uri] = (before[0] + documents, before[1] + size, before[2] + tokens)
 

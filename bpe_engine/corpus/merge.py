@@ -20,7 +20,7 @@ from .shuffle import Permutation
 
 __all__ = ["merge_parts"]
 
-#: Maximum numbers of documents and of ids that are copied at once.
+#: Maximum number of documents, and of ids, to copy at once.
 _DOCUMENTS, _TOKENS = 1 << 14, 1 << 22
 
 

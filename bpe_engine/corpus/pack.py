@@ -63,7 +63,7 @@ def read_header(path: str) -> dict[str, Any]:
 
 
 def index_sum(header: dict[str, Any], path: str) -> str:
-    """Returns the SHA-256 of a header without its sum, and of the rest of the file."""
+    """Returns the SHA-256 of a header without its checksum, followed by the rest of the file."""
     header = {name: value for name, value in header.items() if name != "sha256"}
     digest = hashlib.sha256(sum_of(header).encode())
     with open(path, "rb") as file:
@@ -80,8 +80,8 @@ def pack_rows(
     method: str = "best-fit",
     seed: int | None = None,
 ) -> str:
-    """Writes an index of rows of at most `length` ids. The same arguments give the same bytes.
-    Held-out documents are excluded.
+    """Writes an index of rows, each of at most `length` ids. The same arguments give the same
+    bytes. Held-out documents are excluded.
 
     Args:
         out: The folder of a complete corpus, or its plan.
@@ -142,7 +142,7 @@ def pack_rows(
     return plan.path(name)
 
 
-_Window = Any  # The ends of rows in pieces; documents, first ids and lengths of pieces.
+_Window = Any  # Row ends in pieces; each piece's document, first id and length.
 
 
 def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:

@@ -28,7 +28,7 @@ from .sealed import read_sealed, sealed, sum_of
 
 __all__ = ["NOT_VARIABLES", "Options", "Plan", "make_plan", "read_plan"]
 
-#: Size of a unit of work in bytes of input.
+#: Size of a unit of work, in bytes of input.
 UNIT_BYTES = 1 << 27
 
 _VERSION = 3
@@ -73,7 +73,7 @@ class Options:
     on_error: str = "raise"
     #: Names that are encoded as special tokens wherever they occur in text.
     allow_special: tuple[str, ...] = ()
-    #: The seed of the order of documents, or None for the order of the inputs.
+    #: The seed for shuffling the documents, or None for the order of the inputs.
     shuffle: int | None = None
     #: Share of documents, from the end, that merging writes to separate files for validation.
     held_out: float = 0.0

@@ -17,7 +17,7 @@ from .plan import Plan, read_plan
 
 __all__ = ["CorpusReport", "corpus_report"]
 
-#: Percentage from which rows count as full.
+#: Minimum percentage of ids in a row that counts as full.
 _FULL = 90
 
 
@@ -51,7 +51,7 @@ class CorpusReport:
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
     #: By control string: count, and input and line of the first occurrence.
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
-    #: Number of ids, input and line of each of the longest documents.
+    #: Number of ids, input and line of each longest document.
     longest: list[tuple[int, str, int]] = field(default_factory=list)
     #: By input: number of documents, bytes of text and ids.
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)

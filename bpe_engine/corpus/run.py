@@ -102,7 +102,7 @@ def _manifests(
         running: set[Future[Manifest]] = set()
         while True:
             ours = [*itertools.islice(ahead, 1)]
-            # Few tasks at a time, so that an error ends the run soon.
+            # Submits few tasks at a time, so that an error ends the run soon.
             some = itertools.islice(ahead, 2 * others - len(running))
             running |= {pool.submit(_work, unit) for unit in some}
             if not ours and not running:
@@ -118,7 +118,7 @@ def _manifests(
             "are kept, so run again, with fewer --processes"
         ) from error
     except KeyboardInterrupt:
-        # Terminated at once: a unit may take minutes, and a partial unit is worthless.
+        # Terminates workers at once: a unit may take minutes, and a partial unit is worthless.
         for process in pool._processes.values():
             process.terminate()
         raise

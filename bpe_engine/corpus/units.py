@@ -92,7 +92,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
 
 
 def part_blocks(plan: Plan, part: Part, coder: Coder) -> Iterator[Block]:
-    """Yields the rows of a part of an input; segments and messages are already encoded."""
+    """Yields the rows in a part of an input; segments and messages are already encoded."""
     source = plan.inputs[part.input]
     for block in blocks(source, part, plan.options.fields, plan.options.separator):
         yield encode_objects(plan.options, coder, block) if isinstance(block.texts, list) else block

@@ -16,7 +16,7 @@ from .tokenizers import Tokenizer
 
 __all__ = ["with_plain_calls", "with_rows"]
 
-#: Held while truncation and padding of a tokenizer are set; replaced in a forked process.
+#: Held while a tokenizer's truncation and padding are set; replaced in a forked process.
 _lock = threading.Lock()
 
 
@@ -128,7 +128,7 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
         arguments = (
             strategies,
             lengths,
-            # Distinguishes equal numbers of different types.
+            # Distinguishes equal numbers whose types differ.
             *map(type, lengths),
             padding_side,
             add_special_tokens,

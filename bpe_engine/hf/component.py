@@ -293,7 +293,7 @@ def _shown(fields: dict[str, Any], kind: str = "") -> str:
 
 
 def component_of_tokenizers(kind: str, spec: str) -> Any:
-    """Builds the `tokenizers` component; that package must be installed."""
+    """Builds the `tokenizers` component, which requires that package."""
     import tokenizers
 
     model = '{"type":"BPE","vocab":{},"merges":[]}'
@@ -302,7 +302,7 @@ def component_of_tokenizers(kind: str, spec: str) -> Any:
 
 
 def component_json(value: Any, kind: str) -> str | None:
-    """Returns the JSON of a component of this package or of `tokenizers`."""
+    """Returns the JSON of a component, from this package or from `tokenizers`."""
     if value is None:
         return None
     state = getattr(value, "__getstate__", None)

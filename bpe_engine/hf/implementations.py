@@ -66,7 +66,7 @@ class _Implementation(Tokenizer):
             raise TypeError(f"train() has no {what}; it has {', '.join(names)}")
         renamed = {"suffix": "end_of_word_suffix", "wordpieces_prefix": "continuing_subword_prefix"}
         given = self._DEFAULTS | given
-        # Other arguments may be None for their trainer.
+        # Where the trainer takes no None for an omitted list, passes an empty list.
         given |= {name: [] for name in names if given[name] is None and self._DEFAULTS[name] == []}
         return self._TRAINER(**{renamed.get(name, name): it for name, it in given.items()})
 
@@ -81,7 +81,7 @@ class _Implementation(Tokenizer):
         super().train_from_iterator(iterator, self._trainer(values, options), length)
 
     def save_model(self, directory: str | os.PathLike[str], prefix: str | None = None) -> list[str]:
-        """Writes the files of the model; see `bpe_engine.hf.Model.save`."""
+        """Writes the model's files; see `bpe_engine.hf.Model.save`."""
         return self.model.save(directory, prefix)
 
     def normalize(self, sequence: str) -> str:

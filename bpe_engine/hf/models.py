@@ -29,7 +29,7 @@ __all__ = [
     "restore_scores",
 ]
 
-#: Characters that `tokenizers` strips at the end of a line of a ``vocab.txt``.
+#: Characters that `tokenizers` strips from the end of each line in a ``vocab.txt``.
 _WHITE = (
     "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
     "\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -96,7 +96,7 @@ class Model:
         return [Token(*token) for token in self._tokenizer._tokenize(sequence)]
 
     def token_to_id(self, token: str) -> int | None:
-        """Returns the id of a token of the model."""
+        """Returns the id of a token in the model."""
         return self._tokenizer._model_token_to_id(token)
 
     def id_to_token(self, id: int) -> str | None:
@@ -112,7 +112,7 @@ class Model:
         return trainer_of(type(self).__name__)
 
     def save(self, folder: str | os.PathLike[str], prefix: str | None = None) -> list[str]:
-        """Writes the files of the model into a folder, and replaces files of these names.
+        """Writes the model's files into a folder, and replaces files with the same names.
 
         Args:
             folder: An existing folder.
@@ -493,7 +493,7 @@ def model_of(tokenizer: Pipeline) -> Model:
 
 
 def model_json(value: Any) -> str:
-    """Returns the JSON of a model of this package or of `tokenizers`."""
+    """Returns the JSON of a model, from this package or from `tokenizers`."""
     state = getattr(value, "__getstate__", None)
     is_model = isinstance(value, Model) or any(
         base.__module__ == "tokenizers.models" for base in type(value).__mro__

@@ -80,7 +80,7 @@ class Tokenizer(Face, _core.Tokenizer):
             raise
         return made
 
-    # Read by `isinstance`, which also accepts the class of an imported `tokenizers`.
+    # `isinstance` reads this, and also accepts the class of an imported `tokenizers`.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         found: type = getattr(sys.modules.get("tokenizers"), "Tokenizer", type(self))
@@ -131,7 +131,7 @@ class Tokenizer(Face, _core.Tokenizer):
     def from_sentencepiece(
         cls, path: str | os.PathLike[str] | bytes, version: Literal["0.2.1", "0.2.3"] = "0.2.3"
     ) -> Tokenizer:
-        """Reads a SentencePiece ``.model``: ids, offsets and decoded text equal SentencePiece's.
+        """Reads a SentencePiece ``.model``, with SentencePiece's ids, offsets and decoded text.
 
         Text never becomes a control piece, such as ``</s>``, unless `encode_special_tokens` is set
         to False. Segments put control pieces into prompts, and a post-processor puts them around

@@ -97,11 +97,11 @@ def _step_of_both(self: Any, tokenizer: Any, id: Any) -> str | None:
     return step
 
 
-# Stays after `unpatch_transformers`: tokenizers of this module may still be in use.
+# Remains after `unpatch_transformers`: tokenizers of this module may still be in use.
 _decoders.DecodeStream.step = _step_of_both
 
 
-# These stay for the same reason, without effect on other tokenizers.
+# These replacements remain for the same reason, and do not affect other tokenizers.
 _backend.apply_chat_template = with_masks(_backend.apply_chat_template, _Backend)
 _backend._encode_plus = with_rows(_backend, transformers.BatchEncoding, _Backend)
 _backend.__call__ = with_plain_calls(_backend, _Backend)
@@ -114,7 +114,7 @@ def _with_training(original: Callable[..., Any]) -> Callable[..., Any]:
     def train_new_from_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
         is_ours = isinstance(self._tokenizer, _Backend)
         if is_ours and not isinstance(_backends.TokenizerFast, _Reader):
-            # Stays after `unpatch_transformers`, without effect on other tokenizers.
+            # Remains after `unpatch_transformers`, and does not affect other tokenizers.
             _backends.TokenizerFast = _Reader(_backends.TokenizerFast)
         token = _is_training.set(is_ours)
         try:

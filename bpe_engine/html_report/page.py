@@ -40,7 +40,7 @@ class Column:
 
 
 def columns(titles: Mapping[str, str]) -> list[Column]:
-    """Returns columns, given the kind by title."""
+    """Returns columns, given their titles and kinds."""
     return [Column(title, kind) for title, kind in titles.items()]
 
 
@@ -132,7 +132,7 @@ def plain(cell: Cell, kind: str = "text") -> str:
     return "" if cell is None else str(cell)
 
 
-#: Maximum number of rows of a table in HTML and Markdown; JSON has all rows.
+#: Maximum number of rows per table in HTML and Markdown; JSON has all rows.
 MOST_ROWS = 1000
 
 #: Markup characters in cells of Markdown tables; HTML is escaped earlier.

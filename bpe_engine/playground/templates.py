@@ -12,8 +12,8 @@ __all__ = ["template_of"]
 
 
 def template_of(path: str) -> dict[str, str] | None:
-    """Returns the ``template`` of a folder, or of the folder of a ``tokenizer.json``, with its
-    ``bos`` and ``eos``; None if it has no template, or its files are malformed."""
+    """Returns the ``template`` in a folder, or next to a ``tokenizer.json``, with its ``bos`` and
+    ``eos``; None if it has no template, or its files are malformed."""
     folder = Path(path) if os.path.isdir(path) else Path(path).parent
     if not os.path.isdir(path) and os.path.basename(path) != TOKENIZER:
         return None

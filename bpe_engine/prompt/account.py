@@ -176,7 +176,7 @@ class Account:
 
     @cached_property
     def _labels(self) -> dict[tuple[str, int], str]:
-        """Roles of the messages and names of the tools."""
+        """Message roles and tool names."""
         messages, tools = self._given.values()
         labels = {("messages", at): value_of(m, "role") for at, m in enumerate(messages)}
         for at, tool in enumerate(tools):
@@ -235,7 +235,7 @@ class _Unit:
 
 
 def _leaves(segments: Sequence[Segment]) -> tuple[dict[tuple[str, int], dict[str, int]], list[int]]:
-    """Numbers the leaves of the tree. Returns the leaves by part and by field (or ""), and the leaf
+    """Numbers the leaves in the tree. Returns the leaves by part and by field (or ""), and the leaf
     of each segment."""
     items: dict[tuple[str, int], dict[str, int]] = {_TEMPLATE: {"": 0}}
     leaf_of: list[int] = []
@@ -321,7 +321,7 @@ def account_prompt(
     max_seconds: float = 10.0,
     **more: Any,
 ) -> Account:
-    """Counts the tokens of each part of a prompt.
+    """Counts the tokens in each part of a prompt.
 
     With a tokenizer, the counts are exact, for the ids of `encode_segments`. Template text around a
     message is the message's part "template". Template text inside a tool belongs to the tool.
@@ -442,8 +442,8 @@ class Comparison:
         return self.before._side(self.kept), self.after._side(self.kept)
 
     def cached(self, block: int = 16) -> int:
-        """Returns the number of kept tokens in whole blocks. Never includes the last token, as in
-        vLLM."""
+        """Returns the number of kept tokens, rounded down to whole blocks. Never includes the last
+        token, as in vLLM."""
         block = whole_number("block", block, at_least=1)
         return min(self.kept, max(self.after.total - 1, 0)) // block * block
 
@@ -580,7 +580,7 @@ def _kind(one: str, other: str, is_same: bool, role: str) -> str:
         with suppress(ValueError, RecursionError):
             if is_same or json.loads(one) == json.loads(other):
                 return "key order"
-    # Templates also cut reasoning out of the content of an answer.
+    # Templates also cut reasoning out of an answer's content.
     is_cut = role == "assistant" and one.endswith(other)
     return "edited" if not is_same else "reasoning" if is_cut else "template"
 
@@ -644,7 +644,7 @@ class Fitted(NamedTuple):
     messages: list[Any]
     #: Dropped messages in order.
     dropped: list[Any]
-    #: Number of tokens of the prompt for `messages`, including tools and template.
+    #: Number of tokens in the prompt for `messages`, including tools and template.
     total: int
 
 

@@ -26,7 +26,7 @@ class ControlString(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """A run of characters of a message that is missing from the prompt."""
+    """A run of characters that a message contains and the prompt lacks."""
 
     #: Index of the message.
     message: int
@@ -197,7 +197,7 @@ class Audit:
         return self._ids.mask(self._given, role, choices)
 
     def mixed(self, role: str = "assistant") -> list[int]:
-        """Returns the positions of ids with bytes of both this role and other text."""
+        """Returns the positions of ids that contain bytes of both this role and other text."""
         return self._ids.mixed(self._given, role)
 
     def unseen(self, messages: Iterable[Mapping[str, Any]]) -> list[Unseen]:

@@ -37,7 +37,7 @@ _AT_ONCE = 256
 _WORD, _BEFORE, _BEHIND = "Ptarmigan", "Quince", "asks."
 #: Rare characters (private use, cuneiform) missing from vocabularies.
 _UNKNOWN = "\U000f0000 \U00012345"
-#: Roles of the program's text and of the caller's text.
+#: Roles for the program's text and for the caller's text.
 _OWN, _CALLER = "own", "caller"
 #: Number of tokens shown on each side of a forged token.
 _AROUND = 6

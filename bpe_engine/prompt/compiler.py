@@ -19,7 +19,7 @@ __all__ = [
     "TracingGenerator",
 ]
 
-#: Tags of output tuples: values whose text is concatenated, and summands to add first.
+#: Tags of output tuples, for values whose text is concatenated and for summands to add first.
 OUTPUT_PIECES, OUTPUT_SUMMANDS = object(), object()
 
 # Approximate number of bytes that an expression produces per execution of its block.

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-# Searchers for control strings, by engine and then by `control` and the special tokens.
+# Searchers for control strings, by engine, then by `control` and the special tokens.
 _FINDERS: WeakKeyDictionary[Pipeline, dict[Any, NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
 # Maximum nesting depth of control strings that "strip" removes.

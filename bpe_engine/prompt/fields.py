@@ -31,7 +31,7 @@ def value_of(data: Any, key: str) -> Any:
 
 
 def spoken(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...], str]]:
-    """Yields the field, path and text of each string of a message's speaker."""
+    """Yields the field, path and text of each string that a message's speaker wrote."""
     for key, value in message.items():
         field = field_of(key)
         if field in FIELDS:

@@ -139,7 +139,7 @@ def _attr(environment: Any, obj: Any, name: str) -> Any:
 
 @pass_environment
 def _sum(environment: Any, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
-    total = sum((), start)  # Raises the TypeError for strings.
+    total = sum((), start)  # Raises Python's TypeError if `start` is a string.
     if attribute is not None:
         iterable = map(make_attrgetter(environment, attribute), iterable)
     for item in iterable:

@@ -12,7 +12,7 @@ from .taint import PIECES, Span, Traced, as_traced, concat, parts_of, text_of
 
 __all__ = ["check_filled", "check_format", "formatted", "percent"]
 
-# %%, or the name, layout and type of a value. The last alternative matches any other directive.
+# %%, or a value's name, layout and type. The last alternative matches any other directive.
 _DIRECTIVE = re.compile(
     r"%(?:(%)|(?:\((\w+)\))?([-+ #0]*\d*(?:\.\d+)?)([diouxXeEfFgGcrsa])|[^%]*?[a-zA-Z%])"
 )

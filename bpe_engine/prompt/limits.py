@@ -141,7 +141,7 @@ def _size_of(value: Any, known: dict[int, int]) -> int:
     else:
         return ITEM
     if id(value) not in known:
-        known[id(value)] = ITEM  # Initial value for a container that contains itself.
+        known[id(value)] = ITEM  # The initial size counts if a container contains itself.
         size = ITEM
         for item in items:
             size += _size_of(item, known)

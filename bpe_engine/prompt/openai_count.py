@@ -57,7 +57,7 @@ def _is_object(field: Any, value: Any) -> bool:
 
 
 class ChatTokens(int):
-    """A token count, with a list of the parts of it that are estimates.
+    """A token count that lists its estimated parts.
 
     >>> from bpe_engine.prompt import count_chat_tokens
     >>> count = count_chat_tokens([{"role": "user", "content": "1 + 1?"}], "gpt-5")
@@ -182,7 +182,7 @@ class _Counter:
         self.estimates.append(f"{where}: {reason}")
 
     def fields(self, message: Any, where: str) -> Iterator[tuple[Any, int]]:
-        """Yields each key of a message, or of an input item of a response, with its number of
+        """Yields each key of a message, or of a response's input item, with its number of
         tokens."""
         if not isinstance(message, Mapping):
             raise TypeError(
@@ -200,13 +200,13 @@ class _Counter:
             yield field, count
 
     def _json(self, value: Any) -> int:
-        """Returns the number of tokens of a value's JSON, which the API receives as a string."""
+        """Returns the number of tokens in a value's JSON, which the API receives as a string."""
         if not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False, default=for_json)
         return self._encoding.count(value)
 
     def _text(self, value: Any, where: str) -> int:
-        """Returns the number of tokens of the strings in a value, such as content parts and tool
+        """Returns the number of tokens in a value's strings, such as content parts and tool
         calls."""
         if isinstance(value, Mapping):
             kind = str(value.get("type", ""))
@@ -231,7 +231,7 @@ class _Counter:
         return self._json(value)
 
     def function(self, tool: Any, where: str) -> int:
-        """Returns the number of tokens of a tool."""
+        """Returns a tool's number of tokens."""
         function = tool.get("function", tool) if isinstance(tool, Mapping) else tool
         if not isinstance(function, Mapping) or "name" not in function:
             self._guess(where, "counted by its text")
@@ -245,8 +245,8 @@ class _Counter:
         return total + self._properties(parameters.get("properties"), where)
 
     def _line(self, part: Mapping[str, Any], *keys: str) -> int:
-        """Returns the number of tokens of a line of names and a description, in the layout of the
-        last of `keys`."""
+        """Returns the number of tokens in a line of names and a description, laid out as the last
+        of `keys` requires."""
         *names, where = keys
         if not isinstance(part.get("description"), str):
             self._guess(where, "has no description")

@@ -32,7 +32,7 @@ _MOST = 1 << 20
 
 
 def picture_tokens(part: Mapping[str, Any], model: str) -> int | None:
-    """Returns the number of tokens of a picture, or None if its size or the price is unknown."""
+    """Returns a picture's number of tokens, or None if its size or the price is unknown."""
     price = next(((base, tile) for name, base, tile in _PRICES if name.fullmatch(model)), None)
     given = part.get("image_url")
     image = given if isinstance(given, Mapping) else {"url": given, "detail": part.get("detail")}
@@ -71,11 +71,11 @@ def _size(url: Any) -> tuple[int, int] | None:
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yields the width and height of each frame of a JPEG."""
+    """Yields the width and height of each frame in a JPEG."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         kind = data[at + 1]
-        if kind == 0xFF:  # A filler byte.
+        if kind == 0xFF:  # Skips a filler byte.
             at += 1
             continue
         if kind in _FRAMES:

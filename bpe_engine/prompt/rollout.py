@@ -18,7 +18,7 @@ from .template import ChatTemplate
 __all__ = ["Drift", "Rollout", "TemplateNotStable", "not_stable"]
 
 _Messages = Sequence[Mapping[str, Any]]
-# Number of characters of each text that an error shows.
+# Maximum number of characters of each text in an error message.
 _SHOWN = 40
 
 
@@ -231,8 +231,8 @@ class Rollout:
         return found
 
     def _sizes(self, ids: Sequence[int]) -> list[int]:
-        """Returns the number of bytes of each id in the decoded text. The bytes of U+FFFD belong to
-        the id that completes the replaced bytes."""
+        """Returns the number of bytes that each id contributes to the decoded text. The bytes of
+        U+FFFD belong to the id that completes the replaced bytes."""
         found = [len(self._engine.decode_bytes((id,))) for id in ids]
         ends, raw, at = list(accumulate(found)), memoryview(self._engine.decode_bytes(ids)), 0
         while True:
@@ -272,7 +272,7 @@ class Rollout:
         """
         self._check_open()
         segment = tokens(ids)
-        encode_segments(self._engine, [segment], True)  # Raises if the name is not a token.
+        encode_segments(self._engine, [segment], True)  # Raises if an id is not a token.
         new = segment.ids
         values = None if logprobs is None else tuple(float(value) for value in logprobs)
         if values is not None and len(values) != len(new):

@@ -46,7 +46,7 @@ __all__ = ["TracingEnvironment"]
 # Maximum number of Jinja tokens, which limits compile time. The longest published templates have
 # about 5,000.
 _MOST_TOKENS = 20_000
-# Maximum number of digits of a number in a template, as in Python's `int` of a text.
+# Maximum number of digits in a template's number, as in Python's `int` of a text.
 _MOST_DIGITS = 4300
 
 # Methods of str whose result contains an argument or may be longer. `Traced` defines them.

@@ -43,22 +43,22 @@ __all__ = [
     "written_of",
 ]
 
-# Flags of characters.
+# Flags that each character has.
 _TRUSTED = 1
 _GENERATED = 2  # Inside a {% generation %} block.
 _GIVEN = 4  # Multiplied by the number of the caller's value, starting at 1.
 _START = 1 << 32  # Multiplied by the offset of the first character in the caller's value.
 _NOWHERE = _START * ((1 << 31) - 1)  # The characters do not map one by one to the value.
 
-# Maximum number of parts of one text that keep their origins. A text with more parts is untrusted.
+# Maximum number of parts that keep their origins in one text. A text with more parts is untrusted.
 PIECES = 1 << 16
 # Maximum number of parts joined before their size is counted.
 _FEW = 16
 
-# (length, flags) of consecutive characters.
+# The length and the flags of consecutive characters.
 Runs = tuple[tuple[int, int], ...]
 _APART: Runs = ((0, 0),)
-# (first, last + 1) of characters.
+# The offsets of the first character and after the last character.
 Span = tuple[int, int]
 
 
@@ -119,7 +119,7 @@ class Traced(str):
             return _add(self, other)
         if hasattr(other, "__html__") or not type(other).__module__ == "builtins":
             return NotImplemented
-        return str.__add__(self, other)  # Raises the TypeError of str.
+        return str.__add__(self, other)  # Raises the same TypeError as str.
 
     def __radd__(self, other: str) -> str:
         return _add(other, self) if _is_text(other) else NotImplemented
@@ -160,7 +160,7 @@ class Traced(str):
             use(STRING * len(parts))
         parts = list(parts)
         if not all(isinstance(part, str) for part in parts):
-            return str.join(self, parts)  # Raises the TypeError of str.
+            return str.join(self, parts)  # Raises the same TypeError as str.
         use(sum(map(len, parts)) + len(self) * len(parts))
         if len(parts) > PIECES:
             return str.join(self, parts)
@@ -328,8 +328,8 @@ def parts_of(text: Traced, spans: Iterable[Span]) -> list[str]:
 
 
 def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
-    """Yields the runs of parts cut out of `text`. If untrusted text followed a trusted part or came
-    before it, the part stays separate from its new neighbor."""
+    """Yields the runs of the parts cut out of `text`. If untrusted text followed a trusted part or
+    came before it, the part stays separate from its new neighbor."""
     flags = text._flags
     if type(flags) is int:
         for start, end in spans:

@@ -50,7 +50,7 @@ class TriedField:
     name: str
     #: Whether the text of the field appears in any prompt.
     is_shown: bool = False
-    #: Numbers of tried prompts and of prompts rejected by the template.
+    #: Number of tried prompts, and of prompts that the template rejected.
     prompts: int = 0
     refused: int = 0
     #: The control tokens that were forged, by trick: rendered to one text, and as segments.
@@ -62,7 +62,7 @@ class TriedField:
         return self.naive if path == "naive" else self.segments
 
     def _by_trick(self, path: Path) -> str:
-        """Returns the tricks and the number of tokens of each: "literal, nested (2 tokens)"."""
+        """Returns the tricks, each with its number of tokens: "literal, nested (2 tokens)"."""
         tricks: dict[int, list[str]] = {}
         for trick, names in self.forged(path).items():
             tricks.setdefault(len(names), []).append(trick)

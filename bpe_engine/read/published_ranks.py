@@ -17,7 +17,7 @@ _PROBE_ID = 50000
 
 
 def published_name(ranks: Mapping[bytes, int]) -> str | None:
-    """Returns the encoding whose ranks the given ranks equal or extend; None for unpublished ranks.
+    """Returns the encoding whose ranks these ranks repeat or extend; None for unpublished ranks.
 
     >>> published_name(get_encoding("p50k_base").mergeable_ranks)
     'p50k_base'

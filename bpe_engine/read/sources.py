@@ -73,7 +73,7 @@ _PLAIN_NAMES = {name for _, _, names in KINDS for name in names}
 #: File names that determine the format.
 _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 
-#: Why a format cannot be opened, and what to do instead.
+#: Why a format cannot be opened, and the remedy.
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of its byte-level BPE or "
     "SentencePiece model",

@@ -27,11 +27,11 @@ class CacheStats(NamedTuple):
 
     #: Number of encoded prompts.
     prompts: int
-    #: Number of ids of all prompts.
+    #: Total number of ids in all prompts.
     tokens: int
     #: Number of ids taken from the cache.
     reused_tokens: int
-    #: Number of blocks of text in the cache.
+    #: Number of text blocks in the cache.
     blocks: int
     #: Number of evicted blocks.
     evicted_blocks: int

@@ -100,7 +100,7 @@ def _grouped(number: int, sizes: list[int], unit_bytes: int) -> Iterator[tuple[P
 
 
 def blocks(source: Input, part: Part, fields: Fields, separator: str | None) -> Iterator[Block]:
-    """Yields the rows of a part of an input.
+    """Yields the rows in a part of an input.
 
     Raises:
         CorpusError: The input cannot be read, is damaged, or lacks a field; its name is in the
@@ -132,5 +132,5 @@ def first_line(source: Input, part: Part) -> int:
 
 
 def row_name(kind: str) -> str:
-    """Returns the word that messages use for a row of a kind of input."""
+    """Returns the word for a row in messages, by the kind of input."""
     return {"jsonl": "line", "csv": "record", "text": "document"}.get(kind, "row")

@@ -13,7 +13,7 @@ __all__ = ["Null", "Refused", "row_of"]
 
 
 class Refused(Exception):
-    """Raised for a line without a valid row, with the reason."""
+    """Raised for a line that has no valid row, with the reason."""
 
 
 class Null(Refused):
@@ -164,7 +164,7 @@ def _check_holder(row: Any, above: list[str], name: str) -> None:
 
 
 def _name(row: Any, field: str, line: bytes) -> str | None:
-    """Returns the name of a row, text or a whole number; None for a row without a name."""
+    """Returns a row's name: text, a whole number, or None if the row has no name."""
     try:
         name = _dug(row, field_path(field))
     except (Null, _Missing):

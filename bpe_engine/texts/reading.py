@@ -64,7 +64,7 @@ def has_rows(path: str | os.PathLike[str]) -> bool:
 
 
 def read_rows(path: str | os.PathLike[str], field: str, errors: str = "strict") -> Iterator[str]:
-    """Yields the text of each row of a table or of JSON lines, skipping null rows. Raises like
+    """Yields the text in each row of a table or of JSON lines, skipping null rows. Raises like
     :func:`read_texts`."""
     if kind_of(os.fspath(path))[1] in ("parquet", "arrow", "csv"):
         return _table_rows(os.fspath(path), field)

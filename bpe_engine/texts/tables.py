@@ -48,7 +48,7 @@ def table_blocks(
 
 
 def parquet_groups(stream: Any) -> list[tuple[int, int]]:
-    """Returns the number of rows and of bytes of each row group of a Parquet file."""
+    """Returns the number of rows and of bytes in each row group of a Parquet file."""
     import pyarrow.parquet as parquet
 
     metadata = parquet.read_metadata(stream)
@@ -87,7 +87,7 @@ def parquet_blocks(
 
 
 def arrow_batches(stream: Any) -> int | None:
-    """Returns the number of record batches of an Arrow file; None for a stream."""
+    """Returns the number of record batches in an Arrow file; None for a stream."""
     import pyarrow as pa
 
     try:
@@ -99,7 +99,7 @@ def arrow_batches(stream: Any) -> int | None:
 def arrow_blocks(
     stream: Any, uri: str, first: int, last: int | None, fields: Fields
 ) -> Iterator[Block]:
-    """Yields the rows of some record batches of a file, or all rows of a stream."""
+    """Yields the rows in some record batches of a file, or all rows of a stream."""
     import pyarrow as pa
 
     row = 1

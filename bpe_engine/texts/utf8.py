@@ -15,7 +15,7 @@ NOT_UTF_16 = "{} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8"
 
 
 def decoded(chunks: Iterable[bytes], source: str, errors: str) -> Iterator[str]:
-    """Yields the text of chunks of bytes.
+    """Decodes chunks of bytes, and yields their text.
 
     Args:
         chunks: The bytes, in chunks of any size.

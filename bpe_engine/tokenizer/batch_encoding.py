@@ -108,7 +108,7 @@ class BatchEncoding(UserDict[str, Any]):
 
     @property
     def n_sequences(self) -> int | None:
-        """The number of texts of each row: 1, or 2 for pairs. None for ids without text."""
+        """The number of texts per row: 1, or 2 for pairs. None for ids without text."""
         encodings = self.encodings
         return encodings[0].n_sequences if encodings else None
 

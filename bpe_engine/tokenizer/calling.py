@@ -41,12 +41,12 @@ def _planned(read: _Call) -> _Call:
     ) -> BatchEncoding:
         if text is None and text_target is None:
             raise ValueError("You need to specify either `text` or `text_target`.")
-        # Distinguishes equal numbers of different types.
+        # Distinguishes equal numbers whose types differ.
         given = (*options.items(), *map(type, options.values())) if options else ()
         plans = self._plans
         try:
             plan = plans.get(given)
-        except TypeError:  # An unhashable set of names.
+        except TypeError:  # A set of names is unhashable.
             plan = read(self, **options)
         else:
             if (
@@ -299,12 +299,12 @@ class Calling(Decoding):
 
     @property
     def max_len_single_sentence(self) -> int:
-        """Maximum number of ids of a text that fit the model, without added tokens."""
+        """Maximum number of ids in a text that fits the model, without added tokens."""
         return self.model_max_length - self.num_special_tokens_to_add(False)
 
     @property
     def max_len_sentences_pair(self) -> int:
-        """Maximum number of ids of a pair that fit the model, without added tokens."""
+        """Maximum number of ids in a pair that fits the model, without added tokens."""
         return self.model_max_length - self.num_special_tokens_to_add(True)
 
     def get_special_tokens_mask(
@@ -359,5 +359,5 @@ class Calling(Decoding):
 
     @property
     def pad_token_type_id(self) -> int:
-        """The padding of ``token_type_ids``: 0."""
+        """The padding value of ``token_type_ids``: 0."""
         return 0

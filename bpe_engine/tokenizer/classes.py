@@ -20,7 +20,7 @@ class _Class(NamedTuple):
     #: Inputs of the model.
     input_names: tuple[str, ...] = ("input_ids", "attention_mask")
     padding_side: str = "right"
-    #: Special tokens without a role.
+    #: Special tokens that have no role.
     extra: tuple[str, ...] = ()
 
 

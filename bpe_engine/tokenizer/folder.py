@@ -85,7 +85,7 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     return Loaded(encoding, settings, list(added.values()))
 
 
-# Extra arguments of the classes of each format.
+# Extra arguments of the classes, by format.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "tokenizer.json": (),
     "gpt2": ("add_prefix_space", "trim_offsets"),

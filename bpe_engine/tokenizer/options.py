@@ -54,7 +54,7 @@ class RowPadding(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Truncation and padding of the rows of a call."""
+    """Truncation and padding of a call's rows."""
 
     truncation: RowTruncation | None = None
     padding: RowPadding | None = None

@@ -83,8 +83,8 @@ def _is_text(value: Any) -> bool:
 
 
 def result(rows: EncodedRows, names: tuple[str, ...], module: Any, is_batch: bool) -> BatchEncoding:
-    """Returns the fields of rows of ids, as tensors of a package or as lists; without a batch, the
-    fields of the single row."""
+    """Returns the fields of rows of ids, as a package's tensors or as lists; if the input is not a
+    batch, returns the fields of the single row."""
     if module is None:
         return BatchEncoding.of(rows.fields(names, is_batch), None)
     data = rows.fields(names, True, True)
@@ -180,7 +180,7 @@ def _is_number(value: Any) -> bool:
 
 
 def plain_ids(ids: Any) -> list[Any]:
-    """Converts the ids that `Tokenizer.decode` takes to a list of int, or of lists of int."""
+    """Converts the argument of `Tokenizer.decode` to a list of ids, or to lists of ids."""
     if isinstance(ids, Mapping):
         ids = ids["input_ids"]
     if isinstance(ids, int):

@@ -14,7 +14,7 @@ __all__ = ["EXTRA", "ROLES", "SpecialTokens", "content_of", "plain_token"]
 #: Roles that every tokenizer has.
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
-#: Attribute of the tokens without a role.
+#: Attribute with the tokens that have no role.
 EXTRA = "extra_special_tokens"
 
 
@@ -97,7 +97,7 @@ class SpecialTokens:
         self.roles[name] = content
 
     def set_extra(self, tokens: Any) -> None:
-        """Sets the tokens without a role."""
+        """Sets the tokens that have no role."""
         if isinstance(tokens, str) or not isinstance(tokens, Iterable):
             raise TypeError(f"{EXTRA} must be a list of tokens, not {type(tokens).__name__}")
         contents = [content_of(token) for token in checked(tokens)]

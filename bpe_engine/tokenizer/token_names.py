@@ -65,7 +65,7 @@ class TokenNames(Face):
 
     @property
     def extra_special_tokens(self) -> list[str]:
-        """The special tokens without a role. Can be assigned."""
+        """The special tokens that have no role. Can be assigned."""
         return list(self._special.extra)
 
     @extra_special_tokens.setter
@@ -74,7 +74,7 @@ class TokenNames(Face):
 
     @property
     def extra_special_tokens_ids(self) -> list[int | None]:
-        """The ids of the special tokens without a role."""
+        """The ids of the special tokens that have no role."""
         return [self._engine.token_to_id(token) for token in self._special.extra]
 
     @property
@@ -140,7 +140,7 @@ class TokenNames(Face):
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of `backend` and of the tokens added to each text. Arguments of calls and
+        """A fingerprint of `backend` and the tokens added to each text. Arguments of calls and
         roles of tokens do not change the fingerprint.
 
         >>> import bpe_engine
@@ -237,7 +237,7 @@ class TokenNames(Face):
     def _id_to_token(self, id: int) -> str | bytes | None:
         return self._engine.id_to_token(id) if 0 <= id < 2**32 else None
 
-    # ---- What `Face` needs ----
+    # ---- Required by `Face` ----
 
     @property
     def _errors(self) -> str:  # type: ignore[override]

@@ -1,5 +1,5 @@
-"""Reads vocabularies without a ``tokenizer.json``: rank files, SentencePiece models, vocab.json
-with merges.txt, and vocab.txt."""
+"""Reads vocabularies from files other than ``tokenizer.json``: rank files, SentencePiece models,
+vocab.json with merges.txt, and vocab.txt."""
 
 from __future__ import annotations
 
@@ -300,9 +300,9 @@ def _content_of_role(settings: Mapping[str, Any], role: str) -> str:
 
 
 def id_of(tokenizer: FileTokenizer, token: str) -> int:
-    """Returns the id of a token of the tokenizer."""
+    """Returns the id of a token that the tokenizer has."""
     id = tokenizer.token_to_id(token)
-    assert id is not None  # Known, because the token was added.
+    assert id is not None  # The token was added, so it has an id.
     return id
 
 

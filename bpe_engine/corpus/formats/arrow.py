@@ -90,7 +90,7 @@ class _Writer(Writer):
         if self.waiting:
             self._write()
         self.file.close()
-        del self.file  # Also closes the stream below it.
+        del self.file  # Dropping the last reference also closes the underlying stream.
         return [self.path]
 
 

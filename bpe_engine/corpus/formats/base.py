@@ -1,4 +1,4 @@
-"""`Format`, `Writer` and `Reader`: the interface of every format of token files."""
+"""`Format`, `Writer` and `Reader`: the interface of every token file format."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Writer(ABC):
 
 
 class Reader(ABC):
-    """Reads the files of a format: documents as spans of one sequence of ids."""
+    """Reads the files of a format: documents are spans in one sequence of ids."""
 
     documents: int
     tokens: int
@@ -172,7 +172,7 @@ class Format(ABC):
     """A format of token files."""
 
     name: str
-    #: Whether the format stores loss masks, and names of documents.
+    #: Whether the format stores loss masks; whether it stores document names.
     has_loss = False
     has_names = False
     #: True if EOD precedes a document, as in llm.c.

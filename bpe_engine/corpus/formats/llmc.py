@@ -25,7 +25,7 @@ __all__ = ["LLMC", "NANOGPT"]
 SHARD_TOKENS = 10**8
 
 _HEADER = 1024
-#: Magic number and version of each type.
+#: Magic number and version of each id type.
 _TYPES = {"<u2": (20240520, 1), "<u4": (20240801, 7)}
 
 

@@ -43,7 +43,7 @@ class _Writer(Writer):
         self.paths = [f"{path}.bin", f"{path}.idx"]
         self.bin = open(self.paths[0], "wb")
         self.idx = open(self.paths[1], "w+b")
-        # The header's counts are known at the end.
+        # The header's counts are known only at the end.
         self.idx.write(b"\0" * _HEADER.size)
 
     def _add(self, documents: Documents) -> None:

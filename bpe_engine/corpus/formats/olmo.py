@@ -28,7 +28,7 @@ class _Writer(Writer):
         self.paths = [f"{path}.npy", f"{path}.csv.gz"]
         self.paths += [f"{path}.label_mask.npy"] * layout.has_loss
         self.raw = [open(name, "wb") for name in self.paths]
-        # No time and no name in the header, for reproducible bytes.
+        # The header contains no time and no name, so that the bytes are reproducible.
         self.csv = gzip.GzipFile("", "wb", 6, self.raw[1], mtime=0)
 
     def _add(self, documents: Documents) -> None:

@@ -38,7 +38,7 @@ def mode_of_model(name: Any, **arguments: Any) -> str:
             revision=arguments.get("revision"),
         )
     except (ValueError, OSError):
-        config = None  # The folder has only a tokenizer.
+        config = None  # The folder has a tokenizer but no model configuration.
     for architecture in getattr(config, "architectures", None) or ():
         mode = ARCHITECTURES.get(architecture)
         if mode in registry.TokenizerRegistry.tokenizers:
