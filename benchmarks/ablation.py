@@ -1,4 +1,4 @@
-"""Measures what each mechanism of the engine gains: encodes with and without the mechanism.
+"""Measures the gain from each mechanism of the engine: encodes with and without the mechanism.
 
     python -m benchmarks.ablation
     python -m benchmarks.ablation --only packed-ids,prefetch --rounds 15
@@ -228,7 +228,7 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
         enc.clear_cache()
         encode = enc.encode_ordinary
     if row in PARTS:
-        # One call per part, after calls with the parts of the even lines.
+        # Makes one call per part; parts of the even lines warm up first.
         before, parts = documents(even, PARTS[row]), documents(odd, PARTS[row])
         deque(map(encode, before), maxlen=0)
         return lambda: deque(map(encode, parts), maxlen=0)

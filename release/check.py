@@ -63,7 +63,7 @@ def check_file(path: Path, release: bool) -> None:
     if "manylinux" in tag or "musllinux" in tag:
         shown = run([sys.executable, "-m", "auditwheel", "show", path], quiet=True)
         found = re.search(r'following platform\s+tag:\s+"([^"]+)"', shown)
-        # Linkers and musl's loader use one name for musl; auditwheel uses a different name.
+        # Linkers and musl's loader use the same name for musl, but auditwheel uses another.
         is_musl = "musllinux" in tag and re.findall(r'"(\S+)": ', shown) == ["libc.so"]
         assert is_musl or (found and found[1] in tag.split(".")), f"{path.name}: {shown}"
     with zipfile.ZipFile(path) as wheel:

@@ -76,7 +76,7 @@ def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
     def stable(tokenizer: Any, text: str) -> Any:
         from bpe_engine import prompt
 
-        if hasattr(tokenizer, "stable_prefix"):  # A method before 0.1.0.
+        if hasattr(tokenizer, "stable_prefix"):  # A method that exists only before 0.1.0.
             return tokenizer.stable_prefix(text)
         return prompt.stable_prefix(tokenizer, text)
 

@@ -37,7 +37,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips the tests that use what Windows lacks."""
+    """Skips tests that call functions or open files that Windows lacks."""
     lacking = re.compile(r"os\.(fork|mkfifo)\b|SIGKILL|preexec_fn|[ \"]/dev/")
     for item in items if os.name == "nt" else ():
         function = getattr(item, "function", None)
@@ -74,13 +74,13 @@ def undo_install() -> Generator[None]:
 
 @pytest.fixture(params=ENCODINGS)
 def both(request: pytest.FixtureRequest) -> Pair:
-    """Each encoding in both engines."""
+    """Each encoding as a pair: this package's and tiktoken's."""
     return pair(request.param)
 
 
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> Pair:
-    """One encoding of each pattern in both engines."""
+    """For each pattern, one encoding as a pair: this package's and tiktoken's."""
     return pair(request.param)
 
 

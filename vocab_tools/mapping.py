@@ -49,7 +49,7 @@ class VocabularyMap(Reported):
     is_equal: npt.NDArray[np.bool_]
     #: Number of ordinary tokens of ``b``.
     size_b: int
-    #: Bytes of each id of both vocabularies.
+    #: Bytes of each id, for both vocabularies.
     tokens_a: Sequence[bytes]
     tokens_b: Sequence[bytes]
 
@@ -69,7 +69,7 @@ class VocabularyMap(Reported):
 
     @property
     def overlap(self) -> float:
-        """Share of the tokens of ``a`` that ``b`` has."""
+        """Share of the tokens in ``a`` that ``b`` also has."""
         return float(self.is_equal.mean()) if len(self.ids) else 0.0
 
     def weights(self) -> tuple[Ids, npt.NDArray[np.int64], Ids, npt.NDArray[np.float32]]:

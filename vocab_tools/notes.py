@@ -23,7 +23,7 @@ KINDS = {
     "already a token": "words are tokens already, and are skipped",
 }
 
-#: Maximum number of notes of a kind to show; further notes are only counted.
+#: Maximum number of notes to show of each kind; further notes are only counted.
 MOST_EXAMPLES = 3
 
 #: Kinds that are always shown in full.

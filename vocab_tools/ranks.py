@@ -83,7 +83,7 @@ def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
             )
 
 
-#: Classes of sources of ranks.
+#: Classes of objects from which ranks can be read.
 _SOURCES = (str, os.PathLike, Mapping, bpe_engine.Encoding)
 
 
@@ -194,7 +194,7 @@ def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
         source = dict(source.mergeable_ranks)
     if isinstance(source, Mapping):
         for token, number in source.items():
-            # Checks the common case without a call.
+            # Handles the common case without a function call.
             if type(token) is not bytes or type(number) is not int or not 0 <= number <= MAX_ID:
                 check_token(token, number)
         return source

@@ -48,7 +48,7 @@ _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
 @dataclass(frozen=True)
 class EncodingSpec:
-    """The parts of an encoding, for engines that have no registry of encodings.
+    """The parts that define an encoding, for engines that have no registry of encodings.
 
     ``gigatoken`` is that package's name for the pre-tokenization, ``splintr`` that package's name
     for the bundled vocabulary (None: not bundled). ``file`` is the user's tokenizer file, which

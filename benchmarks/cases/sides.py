@@ -126,7 +126,7 @@ def masks(run: Run) -> Rows:
 
 
 def rollouts(run: Run) -> Rows:
-    """Compares turn 20 of a rollout with rendering and encoding everything, also in
+    """Compares turn 20 of a rollout with rendering and encoding the whole conversation, here and in
     transformers."""
     enc = bpe_engine.get_encoding(run.spec.name)
     chat = messages(40, 600)

@@ -34,7 +34,7 @@ def text_file(name: str, megabytes: int, corpora: list[Path], cache: Path) -> Pa
     folder.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     size = megabytes * 10**6
-    # Of two texts of the same name, the shorter is a prefix of the longer.
+    # If two texts have the same name, the shorter text is a prefix of the longer.
     there = folder.glob(f"{name}-*-{key.hexdigest()}.txt")
     others = [int(other.name.split("-")[1]) for other in there]
     longer = [other for other in others if other > megabytes]
@@ -69,7 +69,7 @@ def chained(texts: dict[str, str]) -> Iterator[str]:
 
 
 def _chain(text: str, order: int) -> Iterator[str]:
-    """Yields the text of 1,024 parallel chains, about a thousand characters of each at a time."""
+    """Yields text from 1,024 parallel chains, about a thousand characters from each at a time."""
     random = np.random.default_rng(7)
     characters = np.frombuffer(text.encode("utf-32-le"), "<u4").astype(np.uint64)
     # Hashes the characters before each index, then numbers the distinct contexts.

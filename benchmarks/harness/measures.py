@@ -25,7 +25,7 @@ from ..cases.inputs import Inputs, Item
 from ..peers.digest import Digest, digest_of
 from ..peers.engines import OURS, Engine, Plan, Unsupported
 
-AGAIN_PASSES = 7  # Maximum number of passes over a known text; the median counts.
+AGAIN_PASSES = 7  # Maximum number of passes over a known text; the median is the result.
 AGAIN_SECONDS = 0.5  # Seconds after which no further pass starts.
 
 
@@ -384,7 +384,7 @@ def growth(run: Run) -> Iterator[Value]:
 
 
 def sides(run: Run) -> Iterator[Value]:
-    """Yields for each row the CPU time of the baseline as a multiple of ours."""
+    """Yields the CPU time of each row's baseline, as a multiple of our CPU time."""
     from ..cases.sides import ROWS
     from .sides import ratio
 

@@ -92,7 +92,7 @@ class Runner:
             **os.environ,
             "RAYON_NUM_THREADS": threads,
             "OMP_NUM_THREADS": threads,
-            # BLAS threads would only spin.
+            # BLAS threads would only waste CPU time.
             "OPENBLAS_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "true" if task.case.threads > 1 else "false",
             "TIKTOKEN_CACHE_DIR": "",

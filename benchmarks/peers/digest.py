@@ -57,7 +57,7 @@ def _rows(result: Any, item: Item) -> Iterator[Any]:
         for length in awkward.num(result).tolist():
             yield ids[start : start + length]
             start += length
-    elif hasattr(result, "keys"):  # The rows are padded, with a mask.
+    elif hasattr(result, "keys"):  # The array has padded rows and a mask.
         pairs = zip(result["input_ids"], result["attention_mask"])
         yield from (row[mask != 0] for row, mask in pairs)
     elif isinstance(item, str):

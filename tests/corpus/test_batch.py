@@ -1,4 +1,4 @@
-"""Tests `tokenize_batch`, which maps Arrow tables of other packages to Arrow tables."""
+"""Tests `tokenize_batch`, which maps other packages' Arrow tables to Arrow tables."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ WITH_TOOLS = (
 
 
 def chat_ids(tmp_path: Path, rows: list[Any], **options: Any) -> tuple[list[int], list[int], Any]:
-    """Returns the ids, the mask and the report of a corpus of messages."""
+    """Returns the ids, the mask and the report for a corpus of messages."""
     source = options.pop("source", None) or write_rows(tmp_path / "in.jsonl", rows)
     out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
     given = {"content": "messages", "field": "messages", "format": "arrow", **options}
@@ -133,7 +133,7 @@ def test_what_belongs_to_a_conversation_is_rendered(tmp_path: Path) -> None:
     wanted = expected(tools=TOOLS, date="today", thinking=True)
     ids, _, report = chat_ids(tmp_path, [row, {**row, "tools": json.dumps(TOOLS)}], **options)
     assert ids == [*wanted, *wanted] and report.notes == []
-    # Rows without `tools`, with null, and with an empty string.
+    # Rows that lack `tools`, and rows in which it is null or an empty string.
     rows = [
         {"messages": messages},
         {"messages": messages, "tools": None},
@@ -141,7 +141,7 @@ def test_what_belongs_to_a_conversation_is_rendered(tmp_path: Path) -> None:
     ]
     ids, _, _ = chat_ids(tmp_path, rows, **options)
     assert ids == expected(date="today") * 3
-    # A struct in a column has the members of all rows.
+    # Every struct in a column has the members that any row has.
     other = [
         {"type": "function", "function": {"name": "sub", "parameters": {"b": {"type": "integer"}}}}
     ]
@@ -457,13 +457,13 @@ def test_added_tokens_in_text(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", ["a   <think><eos>", "b", ""])
     with pytest.raises(CorpusError, match="has no <|endoftext|>.*tokens: '<eos>'"):
         make_plan([source], str(path), tmp_path / "out")
-    for name in (path, tmp_path):  # The file, and its folder.
+    for name in (path, tmp_path):  # The tokenizer file, and the folder that contains it.
         out = tmp_path / f"out-{name.name}"
         plan = make_plan([source], str(name), out, eod="<eos>", format="datatrove")
         run_plan(plan)
         assert verify_corpus(plan).problems == []
         found = read_datatrove(out / "parts" / "00000", 2)
-        # Whitespace becomes the added token, and names of other tokens become bytes.
+        # Whitespace becomes the added token; the names of other added tokens become bytes.
         assert found[0] == [*load_engine(str(path)).encode("a").ids, 258, *found[0][2:-1], 256]
         assert len(found[0]) == 2 + len("<think><eos>") + 1
         assert found[2] == [256]

@@ -25,7 +25,7 @@ CASES = int(os.environ.get("FUZZ_CASES", "400"))
 #: Cases of seed 0 that once crashed a process.
 FOUND = {"stream": [10963]}
 
-#: Values to put in place of offsets and lengths, besides values close to the original.
+#: Values with which to replace offsets and lengths, in addition to values near the original.
 _ODD = (0, -1, 1, 7, 2**15, 2**24, 0x7FFFFF00, 2**31 - 1, -(2**31))
 
 
@@ -50,7 +50,7 @@ def table(rng: random.Random) -> Any:
 
 
 def written(kind: str, rng: random.Random) -> bytes:
-    """Returns the contents of an undamaged file of a kind."""
+    """Returns the contents of an undamaged file of the given kind."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -81,7 +81,7 @@ def written(kind: str, rng: random.Random) -> bytes:
 def damaged(contents: bytes, rng: random.Random) -> bytes:
     """Damages contents, mostly by a single change: flips bits, changes numbers, cuts or copies."""
     data = bytearray(contents)
-    # Half of the cases change only the end, because the metadata there is a small part of the file.
+    # Half of the cases damage only the end, because the metadata there is a small part of the file.
     low = rng.choice([0, max(0, len(data) - 600)])
     for _ in range(rng.choice([1, 1, 1, 3])):
         at = rng.randrange(min(low, len(data) - 1), len(data))
@@ -175,7 +175,7 @@ KINDS: dict[str, Callable[[str, random.Random, Path], None]] = {
 
 
 def try_cases(kind: str, count: int, folder: str) -> None:
-    """Prints and tries the cases of a kind in `FOUND`, and the first `count` cases."""
+    """Prints and tries the cases of a kind: all in `FOUND`, and `count` random cases."""
     for case in (*FOUND.get(kind, ()), *range(count)):
         print(case, flush=True)
         KINDS[kind](kind, seeded(kind, case), Path(folder))

@@ -1,4 +1,4 @@
-"""Tests that every kind of input gives the same documents, and that errors name file and line."""
+"""Tests that every kind of input yields the same documents, and that errors name file and line."""
 
 from __future__ import annotations
 
@@ -393,7 +393,7 @@ def test_folders_follow_links(tmp_path: Path) -> None:
     write_jsonl(linked / "b.jsonl", ["b"])
     (tmp_path / "in" / "b" / "link").symlink_to(linked)
     (tmp_path / "in" / "c.jsonl").symlink_to(linked / "b.jsonl")
-    out = tmp_path / "in" / "out"  # Output files of the corpus are not inputs.
+    out = tmp_path / "in" / "out"  # The corpus does not read its own output files.
     for _ in range(2):
         assert ids(out, tmp_path / "in") == encoded(["a", "b", "b"])
     (linked / "up").symlink_to(tmp_path / "in")
@@ -525,7 +525,7 @@ def test_folders_of_fsspec(tmp_path: Path) -> None:
 
 
 def test_line_ends_of_windows(tmp_path: Path) -> None:
-    """Separators and the empty lines of long files match the line ends of any system."""
+    """Separators and empty lines match every system's line ends."""
     paragraphs = ["One.", "Two.", "Three."]
     for end in ("\n", "\r\n"):
         path = tmp_path / f"{len(end)}.txt"
@@ -576,7 +576,7 @@ def test_a_broken_record_that_is_not_utf_8(
 
 
 def test_lying_offsets_name_the_file_and_the_field(tmp_path: Path) -> None:
-    """Errors name the file and the field for an offset far outside, or just after the last text."""
+    """Errors name the file and the field, for an offset far outside or just after the last text."""
     import struct
 
     texts = [f"hello world {number:03d}" for number in range(64)]

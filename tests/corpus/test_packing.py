@@ -25,7 +25,7 @@ pytest.importorskip("pyarrow")
 def plainly(lengths: list[int], room: int) -> list[list[int]]:
     """Packs by the definition of best-fit decreasing: searches all rows for each piece."""
     rows: list[list[int]] = []
-    left: list[tuple[int, int]] = []  # Free space and time of the last change, by row.
+    left: list[tuple[int, int]] = []  # By row: free space, and when the row last changed.
     for turn, piece in enumerate(sorted(range(len(lengths)), key=lambda at: -lengths[at])):
         fitting = [(*left[row], row) for row in range(len(rows)) if left[row][0] >= lengths[piece]]
         if fitting:

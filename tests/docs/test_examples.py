@@ -1,4 +1,4 @@
-"""Runs every example in README.md and docs/, and compares its output."""
+"""Runs every example in README.md and docs/, and compares the output with the page."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ def test_the_number_of_threads_is_a_keyword(name: str) -> None:
             try:
                 parameters = inspect.signature(function).parameters
             except ValueError:
-                continue  # A method of a built-in base class.
+                continue  # A built-in base class defines this method.
             assert "threads" not in parameters, function
-            # `encode_ragged` is internal.
+            # The method `encode_ragged` is internal.
             if "num_threads" in parameters and function.__name__ != "encode_ragged":
                 assert parameters["num_threads"].kind == inspect.Parameter.KEYWORD_ONLY, function
 

@@ -116,7 +116,7 @@ def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
 
 
 def test_install_after_tiktoken_was_used():
-    """Existing tiktoken encodings cannot be pickled until `uninstall`, so `install` warns once."""
+    """tiktoken's earlier encodings cannot be pickled until `uninstall`, so `install` warns once."""
     run(
         """
         import pickle, sys, warnings
@@ -221,8 +221,8 @@ TAKEN = "Duplicate encoding name {} in tiktoken plugin tiktoken_ext.two"
     ids=["two of a name", "a name of the package", "no constructors", "an error"],
 )
 def test_broken_plugins(plugins, modules, message):
-    """Built-in encodings still work. Listing names, reading constructors and requesting an unknown
-    encoding raise on every call."""
+    """The package's own encodings still work. Listing names, reading constructors and requesting an
+    unknown encoding raise on every call."""
     run(
         f"""
         import bpe_engine

@@ -79,7 +79,7 @@ ENCODING_NAMES = [
 ]
 
 
-# Native methods without a Python wrapper.
+# Native methods that have no Python wrapper.
 NATIVE = [
     "encode",
     "encode_ordinary",
@@ -110,7 +110,7 @@ def test_encoding(name):
             # The signature of a native method cannot show an empty set.
             theirs = [(name, kind, () if d == set() else d) for name, kind, d in theirs]
         if name == "encode_to_numpy":
-            # None selects the class's default, as in `encode`.
+            # None selects the class's default handling, as in `encode`.
             theirs = [
                 (name, kind, None if name.endswith("special") else d) for name, kind, d in theirs
             ]
@@ -278,7 +278,7 @@ def test_docstrings(name):
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        # The server for this plug-in is not installed.
+        # The server that loads this plug-in is not installed.
         assert name.startswith("bpe_engine.serving."), error
         pytest.skip(str(error))
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0

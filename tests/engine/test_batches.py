@@ -19,7 +19,7 @@ from bpe_engine.abilities.ragged import TokenBatch
 
 END = "<|endoftext|>"
 
-# Parts around which a cut could be wrong: spaces, contractions, Han without spaces, special names.
+# Strings near which a cut could be wrong: spaces, contractions, Han, names of special tokens.
 PARTS = ["a", "Word", " ", "  ", "\n", "\r\n", "'s", "的", "汉字", "。", "，", "1", "23", "<|", "|>", "🦀",
          "é", "e\u0301", "\u3000", "\ud800", END, "한국어", "!", "don't "]  # fmt: skip
 texts = st.lists(st.sampled_from(PARTS), max_size=40).map("".join)
@@ -49,7 +49,7 @@ def test_batches_equal_single_calls(name: str, threads: int | None) -> None:
     assert enc.encode_batch(batch, num_threads=threads, disallowed_special=()) == expected
     flat = enc.encode_batch_to_numpy(batch, num_threads=threads, disallowed_special=())
     assert rows(flat) == expected
-    flat.values[:] = 0  # The array belongs to the caller.
+    flat.values[:] = 0  # The caller owns the array and can change it.
     allowed = [enc.encode(text, allowed_special={END}) for text in batch]
     assert rows(enc.encode_batch_to_numpy(batch, allowed_special={END})) == allowed
     assert enc.decode_batch(expected, num_threads=threads) == batch
@@ -116,7 +116,7 @@ def test_a_long_text_on_threads(both: Pair, text: str) -> None:
 def test_hard_texts_on_threads(name: str, text: str) -> None:
     both = pair(name)
     for allowed in (set(), {END}):
-        # Long enough for two threads, with copies of the text around every cut.
+        # The text is long enough for two threads, and contains copies of the text around every cut.
         long = text * (130_000 // (len(text.encode("utf-8", "surrogatepass")) or 130_000) + 1)
         arguments = {"allowed_special": allowed, "disallowed_special": ()}
         one = both.ours.encode_to_numpy(long, **arguments)

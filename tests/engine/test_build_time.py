@@ -43,7 +43,7 @@ VOCABULARIES = {
 
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_building_is_linear_work(name):
-    """Building was once 40 times slower than in tiktoken, and worse for larger vocabularies."""
+    """Such vocabularies once took 40 times as long to build as in tiktoken, and more if larger."""
     kwargs = {"pat_str": PATTERN, "mergeable_ranks": VOCABULARIES[name](), "special_tokens": {}}
     tokens = kwargs["mergeable_ranks"]
     done = work(lambda: bpe_engine.Encoding("x", **kwargs))
@@ -62,7 +62,7 @@ def test_a_giant_token_in_a_file_is_linear_work(tmp_path):
 
 
 def test_special_tokens_that_begin_with_each_other():
-    # Quadratic work would take half an hour.
+    # With quadratic work, this would take half an hour.
     names = {f"t{number}": 256 + number for number in range(1_000_000)}
     encoding = bpe_engine.Encoding(
         "x", pat_str=PATTERN, mergeable_ranks=BYTES, special_tokens=names

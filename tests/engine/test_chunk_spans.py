@@ -89,7 +89,7 @@ def test_headings_and_fences_stay_whole() -> None:
         assert "".join(whole) == text and len(whole) <= 2 * len(plain)
         assert not any(chunk.rstrip().endswith("Title") for chunk in whole)
         assert all(chunk.count("```") % 2 == 0 for chunk in whole)
-    # If a fence does not fit, the limit takes precedence.
+    # The limit takes precedence over a fence that does not fit.
     small = GPT2.chunk_spans(text, 8, markdown=True)
     assert "".join(text[start:end] for start, end, _ in small) == text
     assert any(text[start:end].count("```") == 1 for start, end, _ in small)

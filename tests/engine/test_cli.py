@@ -32,7 +32,7 @@ O200K = bpe_engine.get_encoding("o200k_base")
 
 
 class Run:
-    """The output and the exit status of a command, run in this process or in a child."""
+    """The output and exit status of a command, run in this process or in a child process."""
 
     def __init__(
         self, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None
@@ -282,7 +282,7 @@ def test_show_wraps_and_loses_nothing(text: str, width: int) -> None:
 
 @given(st.lists(st.binary(max_size=5)))
 def test_whole_characters_keep_all_bytes(parts: list[bytes]) -> None:
-    """Each character moves to the token where it begins; bytes outside characters stay in place."""
+    """Each character is shown in the token where it begins; bytes outside characters remain."""
     whole = list(visible.whole_characters(parts))
     assert len(whole) == len(parts)
     assert b"".join(characters for _, characters in whole) == b"".join(parts)
@@ -457,7 +457,7 @@ def test_interrupt() -> None:
         cwd=Path(__file__).parent,
     )
     assert process.stdin is not None
-    # Exceeds the capacity of a pipe: once the write returns, the command is reading.
+    # The text exceeds a pipe's capacity, so once the write returns, the command is reading.
     process.stdin.write(b"a word " * 40_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -599,7 +599,7 @@ def test_every_command_takes_a_tokenizer_without_ranks(tmp_path: Path) -> None:
 
 
 def test_text_becomes_no_special_token(tmp_path: Path) -> None:
-    """Text yields no special token without --allow-special, even if the model would make one."""
+    """Text yields no special token without --allow-special, even if the model would make it."""
     path = tmp_path / "my-model.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
     text, own = "a</s>b", ("-e", str(path))

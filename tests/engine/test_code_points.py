@@ -16,7 +16,7 @@ CONTEXTS = ["{}", "a{}b", " {} ", "1{}2", "A{}", "!{}!", "'{}s", "\n{}\n", "  {}
 UNIFORM_PLANES = [2, *range(4, 14), 15, 16]
 FEW_CONTEXTS = ["A{}b", " {}1"]
 
-# In a run of one category, one code point in this many is tested.
+# Where all neighbors have one category, one code point in this many is tested.
 EVERY = 67
 
 
@@ -35,7 +35,7 @@ def code_points() -> list[int]:
 
 
 def test_every_code_point(family: Pair):
-    """Nightly, tests all code points; otherwise, a sample and those where the category changes."""
+    """Tests all code points nightly; otherwise, tests a sample and every change of category."""
     # Tests one plane at a time.
     for plane, codes in itertools.groupby(code_points(), lambda code: code >> 16):
         contexts = FEW_CONTEXTS if plane in UNIFORM_PLANES else CONTEXTS

@@ -41,7 +41,7 @@ def test_hard_texts_and_the_digests_of_the_release(name):
         assert both.ours.encode(text, allowed_special="all") == special, text
         assert both.ours.encode_ordinary(text) == ordinary, text
         assert both.ours.is_canonical(ordinary) and both.ours.is_canonical(special), text
-        if "<|reserved_200018|>" not in text:  # Has the same id as another name.
+        if "<|reserved_200018|>" not in text:  # This name shares its id with another name.
             assert both.ours.decode(special) == both.ours.decode(ordinary), text
         rows.append([special, ordinary])
     assert RECORDED["digests"][name] == hashlib.sha256(repr(rows).encode()).hexdigest()
@@ -71,7 +71,7 @@ def test_special_tokens(name, text, allowed, disallowed):
     expected = outcome(lambda: both.theirs.encode(seen, **rules))
     found = outcome(lambda: both.ours.encode(text, **rules))
     if isinstance(expected, str) and isinstance(found, str) and disallowed != "all":
-        # Of several names at one position, tiktoken reports the first in hash order.
+        # If several names begin at one position, tiktoken reports the first in hash order.
         assert found.startswith("Encountered text corresponding to disallowed special token")
         return
     assert found == expected

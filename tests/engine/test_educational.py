@@ -21,7 +21,7 @@ TEXT = "ab abab the theme of them, 根本 is 根 aaaa aaa's\n\n" * 3
 RANKS = {bytes([byte]): byte for byte in range(256)}
 RANKS |= {b"ab": 256, b"abab": 257, b"ba": 258, "根".encode(): 259, b"aa": 260}
 
-# A small alphabet, for many repetitions.
+# A small alphabet makes texts repeat.
 texts = st.text(alphabet="aab' \n根é1", max_size=60)
 
 

@@ -12,10 +12,10 @@ from seeds import seeded
 
 import bpe_engine
 
-# The ids of p50k_base have a gap.
+# p50k_base leaves a gap in its ids.
 FAMILIES = [*ONE_OF_EACH_PATTERN, "p50k_base"]
 
-# The first and last code point of each script.
+# The first and last code points of each script.
 SCRIPTS = {
     "latin": (0x41, 0x24F),
     "greek": (0x370, 0x3FF),

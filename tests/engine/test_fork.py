@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
-# Calls that release the interpreter or take locks, as code over the names in PREPARATION.
+# Calls that release the interpreter or take locks, written with the names in PREPARATION.
 CALLS = [
     "bpe_engine.align(enc, enc, text[:50_000])",
     "enc.chunk(text, 100, 10)",

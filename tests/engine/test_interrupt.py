@@ -82,7 +82,7 @@ else:
     sys.exit("the call ended by itself")
 """
 
-# Signals are checked after every 4 MiB of work; some work is done before the signal arrives.
+# The engine checks for signals after every 4 MiB; the signal arrives after some work.
 MOST_WORK = 24 << 20
 
 

@@ -222,7 +222,7 @@ def test_cache(network, monkeypatch, tmp_path, variable):
     assert load.read_file_cached(url, digest) == BYTES
     assert asked == [url, url]
     assert copy.read_bytes() == BYTES
-    # Without a hash, any copy is used.
+    # Without an expected hash, any copy is used.
     copy.write_bytes(b"anything")
     assert load.read_file_cached(url) == b"anything"
     with pytest.raises(ValueError, match="not the expected"):
@@ -360,7 +360,7 @@ def test_errors_of_a_vocabulary_name_its_files(write):
         with pytest.raises(ValueError) as error:
             load_encoding(path, extra=extra)
         assert str(error.value).startswith(message)
-    # Errors that the files did not cause do not name the files.
+    # An error that the files did not cause does not name them.
     with pytest.raises(ValueError) as error:
         load_encoding(first, special_tokens={"<|x|>": 7})
     assert first not in str(error.value)
@@ -493,7 +493,7 @@ def test_published_ranks_bring_their_own_pattern(name, tmp_path):
     text = "It's 12345 e\u0301 " + "".join(published.special_tokens)
     expected = published.encode(text, allowed_special="all")
     assert ours.encode(text, allowed_special="all") == expected
-    # A file that extends the published ranks, with a token at a special token's id.
+    # The file extends the published ranks by a token with a special token's id.
     taken, id = list(published.special_tokens.items())[-1]
     more = tmp_path / "more.tiktoken"
     more.write_bytes((DATA / f"{name}.tiktoken").read_bytes() + line(b"zzzqqq", id))

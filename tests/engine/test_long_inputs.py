@@ -30,7 +30,7 @@ INPUTS = {
     "emoji": "🤖" * (MILLION // 4),
 }
 
-# Runs of a unit, each ended by another character.
+# Runs of a repeated unit, each followed by a different character.
 NEAR_RUNS = {
     f"{unit} {length} {end}": (unit * length + end) * (200_000 // (length * len(unit) + len(end)))
     for unit, end in (
@@ -45,7 +45,7 @@ NEAR_RUNS = {
     for length in (7, 63, 130)
 }
 
-# tiktoken panics on runs of whitespace this long, so the pattern gives the expected ids.
+# tiktoken panics on such long runs of whitespace, so the pattern determines the expected ids.
 SPACES = {"spaces": " " * MILLION, "spaces and a letter": " " * MILLION + "x"}
 
 

@@ -24,7 +24,7 @@ LEADS = ["", " ", " ", "\n", " (", ", ", "。", "、", "\u00a0", "「", "\u3000"
 
 
 def words(seed: int, count: int) -> list[str]:
-    """Returns words of 1 to 16 letters after a lead, sometimes of 40 letters or of two scripts."""
+    """Returns words in one or two scripts, each of 1 to 16 (or 40) letters after a prefix."""
     draw = seeded("words", seed)
     found = []
     for _ in range(count):
@@ -109,7 +109,7 @@ def test_more_pieces_than_the_cache_keeps(gpt2) -> None:
 
 
 def test_one_odd_character_among_ascii(gpt2) -> None:
-    """The odd character decides whether Python stores one, two or four bytes per character."""
+    """One character decides whether Python stores one, two or four bytes per character."""
     both = pair("gpt2")
     for length in (63, 64, 65, 128, 200):
         for odd in ("\ud800", "é", "世", "😀"):

@@ -33,7 +33,7 @@ def test_offsets(name, text, allowed):
     )
     assert ids == both.expected(text, allowed)
     if name == "o200k_harmony" and 200_018 in ids:
-        return  # Two names of different length share this id.
+        return  # Two names of different lengths share this id.
     assert offsets == expected_offsets(both, text, ids)
 
 
@@ -50,7 +50,7 @@ def test_offsets_lead_back_through_normalization(text):
         assert start <= covered
         covered = max(covered, end)
     assert covered == len(text)
-    # Normalizing the characters at a token's offsets gives text that contains the token.
+    # The text at a token's offsets, once normalized, contains the token.
     for id, (start, end) in zip(ids, offsets):
         assert qwen.decode_bytes([id]) in normalized("qwen", text[start:end]).encode()
 
@@ -77,14 +77,14 @@ def test_decode_with_offsets(name, text):
 
 @functools.cache
 def any_token(name: str) -> st.SearchStrategy[int]:
-    """Returns a strategy for an encoding's ids, cached because there are many ids."""
+    """Returns a cached strategy for the ids of an encoding, which are many."""
     return st.sampled_from(list(pair(name).ours._mergeable_ranks.values()))
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @given(data=st.data())
 def test_decode_with_offsets_of_anything(name, data):
-    """For bytes that are not UTF-8, tiktoken raises; we return offsets into the decoded text."""
+    """Where bytes are not UTF-8, tiktoken raises; we return offsets into the decoded text."""
     ours = pair(name).ours
     ids = data.draw(st.lists(any_token(name), max_size=8))
     text, offsets = ours.decode_with_offsets(ids)
@@ -121,7 +121,7 @@ def test_find_special_agrees_with_encode(name, text):
 def test_find_special_in_text_that_is_rewritten():
     qwen = pair("qwen").ours
     text = "\ud83d\ude00 e\u0301<|im_start|>\u212a<|im_end|>\u0338"
-    # The last name disappears: normalization joins its end with U+0338.
+    # The last name is not found: normalization composes its last character with U+0338.
     assert qwen.find_special(text) == [("<|im_start|>", 5, 17)]
     assert text[5:17] == "<|im_start|>"
 
@@ -164,7 +164,7 @@ def test_is_canonical_at_its_borders(gpt2):
     assert gpt2.is_canonical([])
     assert gpt2.is_canonical(gpt2.encode("<|endoftext|>", disallowed_special=()))
     assert gpt2.is_canonical([50256, 50256])
-    assert not gpt2.is_canonical([162])  # Half a character.
+    assert not gpt2.is_canonical([162])  # The id is only part of a character.
     assert not qwen.is_canonical(qwen.encode("e") + qwen._encode_single_piece("\u0301"))
     with pytest.raises(KeyError, match="50257"):
         gpt2.is_canonical([50257])

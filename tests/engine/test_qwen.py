@@ -17,7 +17,7 @@ ENCODING = get_encoding("qwen")
 
 
 def test_special_tokens_are_looked_for_after_normalizing():
-    # NFC composes '<' and U+0338, so the name disappears.
+    # NFC composes '<' and U+0338, so the name is no longer in the text.
     assert ENCODING.encode("<\u0338|endoftext|>") == ENCODING.encode("\u226e|endoftext|>")
     assert ENCODING.encode("\u212a") == ENCODING.encode("K")
     assert ENCODING.encode("e\u0301") == ENCODING.encode("\u00e9")
@@ -91,7 +91,7 @@ def test_ids_of_a_generation(name, text):
 
 
 def test_a_name_that_normalization_removes():
-    """Unlike `tokenizers`, searches for names after normalizing. Only U+0338 composes with '>'."""
+    """Unlike `tokenizers`, we search for names after normalizing. Only U+0338 composes with '>'."""
     text = "<|im_end|>\u0338"
     assert get_encoding("qwen3").encode(text) == ENCODING.encode("<|im_end|\u226f")
 

@@ -1,4 +1,4 @@
-"""Tests that unusual lines of rank files are read as by tiktoken, or refused with their number."""
+"""Tests that unusual lines of rank files are read as in tiktoken, or refused by line number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tiktoken.load
 from bpe_engine import load
 from vocab_tools.ranks import load_ranks, read_rank_file
 
-# Lines that both packages read the same way.
+# Lines that both packages read, with the same result.
 READ = [
     b"YQ== 0", b"YQ== 0\r", b"YQ==  0", b"YQ==\t0", b" YQ== 0", b"YQ== 0 ", b"\tYQ==\x0b\x0c0\t",
     b"YQ== +1", b"YQ== 007", b"YQ== 1_000", b"YQ== 4294967294", b"= 7", b"== 7",

@@ -78,8 +78,8 @@ def test_no_character_in_halves(name, text):
 @pytest.mark.parametrize("name", ["gpt2", "qwen"])
 @given(data=st.data())
 def test_prompt(name, data):
-    """For any cut, the texts of the prompt and of the stream join to the whole text; a character
-    that the stream completes is in the stream's text."""
+    """For any cut, the prompt's text and the stream's text join to the whole text; a character that
+    the stream completes belongs to the stream's text."""
     ours = pair(name).ours
     ids = data.draw(some_ids(name))
     cut = data.draw(st.integers(0, len(ids)))
@@ -98,7 +98,7 @@ def test_prompt_inside_a_character():
     hello = qwen.encode("hello")[0]
     assert qwen.stream_decoder(prompt=[51461]).push(117) == "根"
     assert qwen.stream_decoder(prompt=np.array([51461])).push(np.int64(117)) == "根"
-    # If the stream does not complete the prompt's last character, the character gives no text.
+    # If the stream does not complete the prompt's last character, no text shows the character.
     assert qwen.stream_decoder(prompt=[51461]).push(hello) == "hello"
     assert qwen.stream_decoder(prompt=[51461]).finish() == ""
     for errors in HANDLERS:

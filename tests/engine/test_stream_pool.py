@@ -94,7 +94,7 @@ def test_stop_strings_are_those_of_the_plain_way(text, stops, extra):
         if stop is not None:
             assert stop.id_index == count
             break
-        # Apart from an incomplete character, withholds exactly what may begin a stop string.
+        # Except an incomplete character, only text that may begin a stop string is withheld.
         decoder = StreamDecoder(ours)
         so_far = decoder.push(ids[: count + 1])
         assert joined == so_far[: len(so_far) - held_back(so_far, stops)]

@@ -162,11 +162,11 @@ def test_hard_texts_hold_the_contract(name, hard):
 @pytest.mark.parametrize("name", ["cl100k_base", "qwen"])
 @pytest.mark.parametrize("hard", [*HARD, "Latin-1", "Han and ASCII"])
 def test_text_is_read_in_parts(name, hard):
-    """Truncating gives the same text as when disallowed names require reading the whole text."""
+    """Truncation reads text in parts, with the same result as if all text were read."""
     enc = bpe_engine.get_encoding(name)
     units = {"Latin-1": "naïve café ", "Han and ASCII": "a 的 \ud83d\ude00 "}
     text = "\u4e00\ud83d" + units.get(hard, HARD.get(hard, "")) * 20 + "\ude00\U0001f980"
-    # Moves the end of a part over characters and surrogate pairs.
+    # Moves the end of the text across characters and surrogate pairs.
     for end in range(4):
         part = text[end : len(text) - end] + "é\ude00" * (end % 2)
         for limit, side in itertools.product([0, 10, 300], ["right", "left"]):
@@ -186,7 +186,7 @@ def test_chunk_keeps_special_tokens_whole(both: Pair):
 
 
 def test_overlap_that_is_shortened_has_no_more_tokens():
-    """Less text may need more tokens: "TML" has two tokens, "HTML" one."""
+    """A shorter text may need more tokens: "TML" has two tokens, "HTML" one."""
     check_chunks(bpe_engine.get_encoding("r50k_base"), "HTMLElement", 2, 1)
 
 

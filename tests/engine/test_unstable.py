@@ -33,7 +33,7 @@ def test_endings(family: Pair):
         compare(family, text, disallowed_special=())
 
 
-# In most vocabularies, most tokens complete these texts; each text takes a second.
+# In most vocabularies, most tokens can complete these texts, so each text takes a second.
 MANY = [" ", "  ", " \n "]
 
 

@@ -1,4 +1,4 @@
-"""Tests chat templates: ids equal transformers', and user text never becomes a special token."""
+"""Tests chat templates: ids match transformers', and user text never becomes a special token."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def fields(value: Any) -> Any:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_as_transformers_does(both: Any, plain: Tokenizer, options: dict[str, Any]) -> None:
-    """Results equal transformers', even for a `Tokenizer` around an `Encoding`."""
+    """Results match transformers', even for a `Tokenizer` around an `Encoding`."""
     ours, theirs = both
     options = {"conversation": CHAT, **options}
     expected = fields(theirs.apply_chat_template(**options))
@@ -150,7 +150,7 @@ def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
                     **options,
                 )
                 assert fields(given) == fields(expected), options
-    # With tags, masks equal transformers'.
+    # For templates with tags, masks match transformers'.
     assert fields(own.apply_chat_template(CHAT, return_assistant_tokens_mask=True)) == fields(
         theirs.apply_chat_template(CHAT, return_assistant_tokens_mask=True)
     )

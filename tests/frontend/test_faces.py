@@ -96,7 +96,7 @@ def test_names_that_overlap_are_found_the_same() -> None:
 
 
 def test_a_mark_that_changes_the_end_of_a_name() -> None:
-    """Encodings find names after normalization, files before it, as `tokenizers` does."""
+    """Encodings find names after normalization; files find names earlier, as `tokenizers` does."""
     encoding, file, by_encoding, by_file = qwen_faces()
     given = "a<|im_end|>\u0338b"
     normal = encoding.encode("a<|im_end|\u226fb")
@@ -106,7 +106,7 @@ def test_a_mark_that_changes_the_end_of_a_name() -> None:
         assert face.encode_segments([trusted(given)]) == normal
     for face in (file, by_file):
         assert face.encode_segments([trusted(given)]) == theirs
-    # Later text never removes a token.
+    # Appended text never removes a token.
     parts = [trusted("a<|im_end|>"), untrusted("\u0338b")]
     for face in (encoding, file, by_encoding, by_file):
         assert face.encode_segments(parts) == theirs
@@ -191,7 +191,7 @@ def test_odd_files_keep_the_promise(
             whole = tokenizer.encode("".join(parts), add_special_tokens=False).ids
             one = [trusted("".join(parts))]
             assert tokenizer.encode_segments(one) == whole, (name, parts)
-            # Without the characters of added tokens, no text contains an added token.
+            # A text that lacks the characters of added tokens contains no added token.
             plain = [part.translate(dict.fromkeys(map(ord, "<>nNuUéab"), "x")) for part in parts]
             plain_whole = tokenizer.encode("".join(plain), add_special_tokens=False).ids
             assert tokenizer.encode_segments([untrusted(part) for part in plain]) == plain_whole
@@ -331,7 +331,7 @@ def test_whole_pieces_of_untrusted_text_are_refused() -> None:
 
 
 def test_many_segments_take_linear_time() -> None:
-    """Quadratic work would take minutes, longer than a test may take."""
+    """With quadratic work, this would take minutes, longer than a test is allowed."""
     tokenizer = control_file("<a>", NFC)
     [id] = tokenizer.get_added_tokens_decoder()
     segments = [special("<a>"), trusted("b"), untrusted("<a>")] * 200_000

@@ -163,7 +163,7 @@ def test_saving(tmp_path: Path, kind: str) -> None:
 
 
 def test_files_that_would_be_read_instead_are_refused(tmp_path: Path) -> None:
-    """Refuses to save next to files of another tokenizer, which would be read instead."""
+    """Refuses to save next to another tokenizer's files, which would be read instead."""
     file = Tokenizer(bpe_engine.hf.Tokenizer.from_file(tokenizer_path("roberta-base")))
     plain = Tokenizer(GPT2, chat_template={"default": "one", "rag": "two"})
     file.save_pretrained(tmp_path / "model")
@@ -182,7 +182,7 @@ def test_files_that_would_be_read_instead_are_refused(tmp_path: Path) -> None:
 
 
 def test_arguments_of_transformers(tmp_path: Path) -> None:
-    """Arguments about downloads or classes have no effect, and never become special tokens."""
+    """Arguments for downloads or classes have no effect, and never become special tokens."""
     Tokenizer(GPT2).save_pretrained(tmp_path / "model" / "inner")
     options = {
         "cache_dir": None, "revision": "main", "token": "secret", "use_auth_token": "secret",

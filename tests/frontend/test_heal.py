@@ -23,8 +23,8 @@ from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.prompt import special, untrusted
 
 KINDS = [name for name in CASES if not name.startswith("Tokenizer, ")]
-#: Kinds of files whose tokens do not spell the text, with the reason in `heal`'s error. All other
-#: kinds are healed exactly.
+#: File kinds whose tokens do not spell the text, with the reason in `heal`'s error. All other kinds
+#: are healed exactly.
 REFUSED = {
     "lowercase": "normalizer: it changes text",
     "WordPiece": "heal: .* a WordPiece model",

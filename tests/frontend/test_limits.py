@@ -47,7 +47,7 @@ def test_rows_that_exceed_memory() -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are those of Linux")
 @pytest.mark.parametrize("kind", ["encoding", "file"])
 def test_pairs_that_are_cut_take_the_room_of_their_texts(kind: str) -> None:
-    """Overflow of one text is never combined with overflow of the other."""
+    """The overflow of one text is never combined with the other text's overflow."""
     file = "" if kind == "encoding" else str(tokenizer_path("gpt2"))
     call = "tokenizer(text, text, truncation=True, max_length=64, stride=20)"
     assert ended(ROWS + with_room(call, 200 << 10), file) == "done\n"

@@ -67,7 +67,7 @@ def test_ids_and_offsets(case: Case) -> None:
 
 
 def bytes_of(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    """Converts a span of characters to a span of bytes."""
+    """Converts a character span to a byte span."""
     return len(text[: span[0]].encode()), len(text[: span[1]].encode())
 
 
@@ -151,7 +151,7 @@ def test_truncation(case: Case) -> None:
                 assert text.startswith(kept) if side == "right" else text.endswith(kept)
                 assert len(ids_of(case, kept)) <= most, (text, most, side)
                 assert kept == text or most < total
-        # No more tokens of the text are dropped than necessary.
+        # Drops as few of the text's tokens as possible.
         if total > 1:
             assert case.face.truncate(text, total - 1)[:1] == text[:1] or total < 12
 
@@ -162,7 +162,7 @@ def test_chunks(case: Case) -> None:
             chunks = case.face.chunk(text, most, overlap)
             spans = case.face.chunk_spans(text, most, overlap)
             assert all(len(ids_of(case, chunk)) <= most for chunk in chunks)
-            # Whitespace may have no ids.
+            # A tokenizer may give no ids for whitespace.
             assert all(ids_of(case, text[a:b]) or not text[a:b].strip() for a, b, _ in spans)
             found = case.face.chunk_spans(text, most, overlap, ids=True)
             assert found == [(a, b, ids_of(case, text[a:b])) for a, b, _ in spans]
@@ -218,7 +218,7 @@ def test_decoding_of_any_ids(case: Case) -> None:
     rng = seeded("matrix any ids")
     table = bpe_engine.TokenTable(case.face)
     known = table.ids("ordinary") + table.ids("special")
-    # Short tokens that contain bytes outside ASCII.
+    # Short tokens that include non-ASCII bytes.
     broken = [id for id in known if len(table[id]) < 4 and not table[id].isascii()]
     for _ in range(rounds(150)):
         ids = [
@@ -257,7 +257,7 @@ def test_bytes_of_any_ids(name: str) -> None:
         stream = case.face.stream_decoder()
         assert "".join([*map(stream.push, ids), stream.finish()]) == text, ids
         if ids[0] == space:
-            # A later invalid byte would restore a space that the stream has dropped.
+            # If a later byte were invalid, a space that the stream has dropped would reappear.
             continue
         stream = case.face.stream_decoder(errors="surrogateescape")
         pieces = [stream.push(id) for id in ids] + [stream.finish()]

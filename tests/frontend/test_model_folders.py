@@ -309,7 +309,7 @@ def test_files_of_the_model_alone(tmp_path: Path, name: str, config: Any) -> Non
     theirs = theirs_of(path, name)
     same(Tokenizer.from_pretrained(path), theirs)
     if name == "CLIPTokenizer":
-        # The class uses a different decoder.
+        # The class has a different decoder from the file's.
         ids, swapped = theirs("what a day, isn't it?")["input_ids"], hf.as_transformers(path)
         for skip in (False, True):
             assert swapped.decode(ids, skip) == theirs.decode(ids, skip)
@@ -368,7 +368,7 @@ def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
     same(Tokenizer.from_pretrained(path), theirs)
 
 
-# ---- Refused classes ----
+# ---- Classes that are refused ----
 
 
 @pytest.mark.parametrize(

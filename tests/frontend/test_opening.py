@@ -65,7 +65,7 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
     assert type(ours) is bpe_engine.Encoding
     assert type(ours.hf) is hf.Tokenizer and type(ours.transformers) is bpe_engine.Tokenizer
     assert ours.hf.fingerprint == ours.transformers.backend.fingerprint
-    # Programs search for this word in the name of the type.
+    # Programs search for this word in the type's name.
     assert "tokenizers" in str(type(ours.hf))
     has_ranks = FILES[name][1]
     if has_ranks:
@@ -133,7 +133,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
     pair = open_tokenizer(folder)
     assert pair.encode("hello<|end|>", allowed_special="all") == [259, 262]
     assert open_tokenizer(folder / "merges.txt").special_tokens_set == {"<|end|>"}
-    # Ranks take precedence over GPT-2's files, and a tokenizer.json over both.
+    # Ranks take precedence over GPT-2's two files, and a tokenizer.json over both formats.
     bpe_engine.load.dump_tiktoken_bpe(dict(pair.mergeable_ranks), str(folder / "mine.tiktoken"))
     assert open_tokenizer(folder).special_tokens == {}
     (folder / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
@@ -143,7 +143,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         "vocab.json",
     ]
     assert recognize(folder).name == open_tokenizer(folder).name == "mine"
-    # The contents determine the format, not the name.
+    # The format depends on the contents, not on the name.
     (tmp_path / "other").write_text(json.dumps(contents), encoding="utf-8")
     assert open_tokenizer(tmp_path / "other").encode("hello") == [259]
 

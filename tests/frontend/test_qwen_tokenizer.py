@@ -213,7 +213,7 @@ def test_invalid_extra_files(tmp_path: Path) -> None:
         file.write_text(contents)
         with pytest.raises(ValueError, match=message):
             QwenTokenizer(extra_vocab_file=file)
-    # A new id that occurs twice.
+    # The file gives the same new id twice.
     file.write_text("5LiA5Y+q54yr 151851\n5Y+q54yr 151851\n")
     with pytest.raises(ValueError, match="line 2: the id 151851 .* is taken"):
         QwenTokenizer(extra_vocab_file=file)

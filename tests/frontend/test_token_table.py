@@ -1,4 +1,4 @@
-"""Tests that token tables give the kind of every id, and its bytes as in decoding."""
+"""Tests that token tables contain the kind of every id, and the bytes to which it decodes."""
 
 from __future__ import annotations
 

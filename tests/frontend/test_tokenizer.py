@@ -157,7 +157,7 @@ def test_what_an_encoding_cannot_add() -> None:
     tokenizer = Tokenizer(GPT2)
     with pytest.raises(ValueError, match="lstrip"):
         tokenizer.add_tokens(AddedToken("<x>", lstrip=True))
-    # Nor can an existing token get the flag, which would be ignored silently.
+    # An existing token cannot get the flag, because the flag would have no effect.
     with pytest.raises(ValueError, match="rstrip"):
         Tokenizer(GPT2, mask_token=AddedToken(END, rstrip=True))
     with pytest.raises(ValueError, match="a token of the vocabulary already"):
@@ -189,7 +189,7 @@ def test_tensors() -> None:
     assert rows.input_ids.tolist() == [[64, 50256], [65, 269]]
     assert rows.input_ids.dtype == rows.attention_mask.dtype == np.int64
     assert rows.offset_mapping.shape == (2, 2, 2)
-    rows.input_ids[0, 0] = 1  # The array belongs to the caller.
+    rows.input_ids[0, 0] = 1  # The caller owns the array and can change it.
     assert PLAIN("a", return_tensors="np").input_ids.shape == (1, 1)
     assert PLAIN([], padding=True, return_tensors="np").input_ids.shape == (0, 0)
     ragged = PLAIN(["a", "b c"], return_tensors="np").input_ids
@@ -199,7 +199,7 @@ def test_tensors() -> None:
 
 
 def test_torch_and_tensorflow() -> None:
-    """Tests the packages that are installed; without a package, the error names it."""
+    """Tests the installed packages; an error names a package that is not installed."""
     for kind, module in (("pt", "torch"), ("tf", "tensorflow")):
         try:
             __import__(module)

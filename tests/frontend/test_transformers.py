@@ -171,7 +171,7 @@ def check_matrix(ours: Any, theirs: Any, step: int) -> None:
 
 @pytest.mark.parametrize("both", CALLED, ids=", ".join, indirect=True)
 def test_matrix_of_options(both: tuple[Any, Any]) -> None:
-    # A step coprime to the numbers of choices covers every pair of choices.
+    # A step coprime to each number of choices covers every pair of choices.
     check_matrix(*both, step=few([5, 1])[-1])
 
 
@@ -200,7 +200,7 @@ def test_where_tokens_come_from(both: tuple[Any, Any]) -> None:
                     assert getattr(mine, method)(row, token) == found, (method, row, token)
             for method in ("char_to_token", "word_to_tokens", "word_to_chars", "char_to_word"):
                 for place in range(8):
-                    # transformers raises TypeError for words outside the row.
+                    # For words outside the row, transformers raises TypeError.
                     found = [outcome_of(getattr(it, method), row, place) for it in (mine, right)]
                     found = [None if one is TypeError else one for one in found]
                     assert found[0] == found[1]

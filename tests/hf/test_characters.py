@@ -240,7 +240,7 @@ def test_caches_and_prefixes_of_long_texts(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_caches_where_added_tokens_overlap(kind):
-    """An added token takes the spaces after it, although two spaces are also an added token."""
+    """An added token takes the spaces after it, even where two spaces are also an added token."""
     ours, theirs = made(kind)
     for each in (ours, theirs):
         added = hf.AddedToken if each is ours else AddedToken

@@ -14,7 +14,7 @@ from hf_oracle import assert_same, both, outcome, tokenizers
 
 from bpe_engine import hf
 
-#: The module with the classes of each kind of component.
+#: For each kind of component, the module that has its classes.
 MODULES = {
     "normalizer": "normalizers",
     "pre_tokenizer": "pre_tokenizers",
@@ -22,7 +22,7 @@ MODULES = {
     "decoder": "decoders",
 }
 
-#: Each class with positional arguments, and a new value for an attribute.
+#: Each class, with positional arguments and a new value for an attribute.
 CALLS: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("normalizer", "BertNormalizer", (), {}),
     ("normalizer", "BertNormalizer", (False, True, True, False), {"strip_accents": None}),
@@ -253,7 +253,7 @@ def test_python_objects_are_refused_by_name():
 
 
 def spellings(kind: str) -> list[tuple[str, Any]]:
-    """Returns components in forms of older files: without a type, with another type, as a list."""
+    """Returns components as in older files: without a type, with a different type, as a list."""
     found = []
     for of_kind, name, arguments, _ in CALLS:
         make = getattr(getattr(tokenizers, MODULES[kind]), name, None) if of_kind == kind else None

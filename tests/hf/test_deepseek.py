@@ -9,7 +9,7 @@ from seeds import rounds, seeded
 
 from vocab_tools.convert.pre_tokenizer import DEEPSEEK_IN_ONE, pre_tokenizer_of
 
-#: Characters that the splits treat differently, including Japanese, and characters without a rule.
+#: Characters that the splits treat differently (also Japanese), or that no split mentions.
 PARTS = [*"aZé\u03011٣ \n\t\u3000!.$—。中々龦のア・゙\u3099\u3097한\x00\x7f\u200d😀"]
 PARTS += ["23", "  ", "\r\n", "foo", ".bar", "中文"]
 

@@ -1,5 +1,5 @@
-"""Tests that truncation on the right reads little more than it keeps, and gives the fields of
-`tokenizers`."""
+"""Tests that truncation on the right reads only slightly more text than it keeps, and returns the
+same fields as `tokenizers`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_overflow_is_made_when_it_is_asked_for(plain):
     assert made.ids == expected.ids
     parts = made.overflowing
     details = work(lambda: [part.offsets for part in parts])
-    assert details < 20 * alone  # All parts share their source.
+    assert details < 20 * alone  # All parts share one source.
     assert len(parts) == len(expected.overflowing) > 10
     for part, other in zip(parts, expected.overflowing, strict=True):
         assert_same(part, other)

@@ -95,7 +95,7 @@ def file_with(tmp_path, *added):
 
 
 def test_names_that_are_searched_for_in_turns(tmp_path):
-    """An encoding would find the leftmost name; in the file, the first of two searches wins."""
+    """An encoding would find the leftmost name; in the file, the first search takes precedence."""
     for first, second in (("|>", "<|end|>"), ("|><", "<|end|>")):
         path = file_with(tmp_path, (first, False), (second, True))
         with pytest.raises(hf.UnsupportedTokenizer, match="overlap"):

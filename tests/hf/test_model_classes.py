@@ -169,7 +169,7 @@ def test_random_choices(case):
         # Five standard deviations of the difference.
         most = 5 * (counts[0][way] + counts[1][way] + 10) ** 0.5
         assert abs(counts[0][way] - counts[1][way]) < most, way
-    # The same text and seed give the same result, with all fields; other seeds vary the result.
+    # One text and seed give one result, with all fields; other seeds vary the result.
     tokenizer = hf.Tokenizer(ours)
     found = set()
     for seed in range(40):
@@ -234,7 +234,7 @@ def test_every_ability_keeps_control_tokens_out_of_text():
                 chunks = kept.chunk_spans(text, len(ids), ids=True, **none)
                 assert all(1 not in chunk.ids for chunk in chunks)
                 assert 1 not in bpe_engine.prompt.Conversation(kept, **none).update(text).ids
-                # Calls without `allowed_special` give the same results as before.
+                # Calls without `allowed_special` have the same results as before.
                 assert kept.encode(text).ids == as_it_is.encode(text).ids
                 assert kept.encode_to_numpy(text).tolist() == as_it_is.encode(text).ids
                 plain = text.replace("</s>", "ab")

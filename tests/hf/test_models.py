@@ -1,4 +1,4 @@
-"""Compares made-up models other than BPE with `tokenizers`, in every pipeline."""
+"""Compares random models of every type except BPE with `tokenizers`, in every pipeline."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_versions():
 
 
 def test_templates_that_cannot_be_filled():
-    """Reading the file works; only filling a template with a missing part fails."""
+    """Reading succeeds; only filling a template with a missing part fails."""
 
     def token(name):
         return {"SpecialToken": {"id": name, "type_id": 0}}

@@ -1,4 +1,4 @@
-"""Compares made-up files with `tokenizers`, for all models, components, flags and abilities."""
+"""Compares random files with `tokenizers`, for all models, components, flags and abilities."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def pipeline(
         theirs.add_tokens(added)
         theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
     except Exception as error:
-        # Two added tokens that normalization makes equal.
+        # Normalization makes two added tokens equal.
         assert "pattern" in str(error).lower() or "duplicate" in str(error).lower(), error
         return None
     try:
@@ -96,7 +96,7 @@ def pipeline(
 
 
 def same_abilities(ours: hf.Tokenizer, theirs: Any, text: str, limit: int) -> None:
-    """Compares ids, counts and offsets from other methods than `encode`, and decoding."""
+    """Compares ids, counts and offsets from methods other than `encode`, and decoding."""
     try:
         expected = theirs.encode(text, add_special_tokens=False)
     except BaseException as error:
@@ -151,7 +151,7 @@ def cuts(ours: hf.Tokenizer, text: str, limit: int) -> list[int]:
 
 
 def same_truncation(pair: Any, inputs: list[Any], cut: dict[str, Any], with_words: bool) -> None:
-    """Compares every field of long truncated texts, and of a few parts of the overflow."""
+    """Compares every field of long truncated texts, and of a few overflowing parts."""
     for given_input in inputs:
         outcomes: list[Any] = []
         for tokenizer in pair:
@@ -305,7 +305,7 @@ def test_real_files(name):
 
 
 def test_a_run_of_bytes_is_cut_between_characters() -> None:
-    """Bytes of unknown characters are cut between characters; `tokenizers` gives them one span."""
+    """Bytes of unknown characters are cut between characters; `tokenizers` merges their spans."""
     pieces = [("<unk>", 0.0), *((f"<0x{byte:02X}>", 0.0) for byte in range(256)), ("▁", -3.0)]
     tokenizer = hf.Tokenizer(hf.Unigram([*pieces, ("a", -2.0)], 0, True))
     text = "日本語" * 50 + " a " + "éü" * 30

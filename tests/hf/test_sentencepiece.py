@@ -91,7 +91,7 @@ def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
                 count = rng.randrange(1, 4)
                 parts.append(stream.push(rest[:count]))
                 rest = rest[count:]
-                assert len(stream._waiting) <= 3  # At most the ids of one character.
+                assert len(stream._waiting) <= 3  # The limit allows the ids of one character.
             assert "".join([*parts, stream.finish()]) == text, (ids, skips)
             cut = rng.randrange(len(ids) + 1)
             stream = ours.stream_decoder(prompt=ids[:cut], skip_special_tokens=skips)
@@ -269,7 +269,7 @@ def test_user_defined_pieces_of_many_lengths() -> None:
 
 @pytest.mark.parametrize("model_type", [2, 3, 4])
 def test_control_pieces_of_one_character(model_type: int) -> None:
-    """sentencepiece up to 0.2.1 gives no ids for a text with such a piece."""
+    """sentencepiece up to 0.2.1 returns no ids for a text with such a piece."""
     rows = [("<unk>", 0.0, 2), ("a", -1.0, 1), ("b", -1.0, 1), ("ab", -0.5, 1), ("x", 0.0, 3)]
     contents = made_model(rows, model_type)
     ours, theirs = opened(contents), processor(contents)

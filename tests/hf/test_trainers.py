@@ -196,7 +196,7 @@ def test_worked_examples_of_the_courses() -> None:
     assert words.get_vocab() == {"[UNK]": 0, "pun": 1, "hug": 2, "hugs": 3, "pug": 4, "bun": 5}
 
 
-#: The course's table of substrings of these words and their counts, which sum to 210.
+#: The course's substrings of these words, with counts that sum to 210.
 SUBSTRINGS = {
     "h": 15, "u": 36, "g": 20, "hu": 15, "ug": 20, "p": 17, "pu": 17, "n": 16, "un": 16, "b": 4,
     "bu": 4, "s": 5, "hug": 15, "gs": 5, "ugs": 5,
@@ -225,8 +225,8 @@ def test_the_wordpiece_tables_of_the_course() -> None:
     trainer = trainers.WordPieceTrainer(vocab_size=10, special_tokens=[])
     words, _ = both("WordPiece")
     words.train_from_iterator([text_of(HUGS)], trainer)
-    # All characters, and continuing forms except of h, p and b; then pairs, most frequent first.
-    # The course's own trainer takes the pair with the highest count divided by its parts' counts.
+    # All characters, and all continuing forms but h, p and b; then pairs, most frequent first. The
+    # course's own trainer takes the pair with the highest count divided by its parts' counts.
     alphabet = ["b", "g", "h", "n", "p", "s", "u"]
     continued = ["##n", "##u", "##g", "##s"]
     vocab = words.get_vocab()
@@ -327,7 +327,7 @@ def test_implementations_are_those_of_tokenizers(
     made, expected = (json.loads(tokenizer.to_str()) for tokenizer in pair)
     parts = ["normalizer", "pre_tokenizer", "post_processor", "decoder", "added_tokens"]
     if name in ("ByteLevelBPETokenizer", "SentencePieceBPETokenizer"):
-        parts.append("model")  # The other models depend on hash table order.
+        parts.append("model")  # In the other models, hash table order affects the result.
     assert [made[part] for part in parts] == [expected[part] for part in parts]
     assert ours.get_vocab_size() == theirs.get_vocab_size()
     assert tokenizers.Tokenizer.from_str(ours.to_str()).encode(lines[0]).ids == (

@@ -1,4 +1,4 @@
-"""Tests the playground's answers: ids and origins equal the library's."""
+"""Tests the playground's answers: ids and origins are the library's."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_tokenizers_without_ranks(tmp_path: Path) -> None:
 
 
 def test_pipes_are_not_opened(tmp_path: Path) -> None:
-    """A pipe without a writer would block."""
+    """Opening a pipe that has no writer would block."""
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(ValueError, match="is a pipe or a device; open a file"):
         Vocabularies().open(str(tmp_path / "pipe.json"))

@@ -1,4 +1,4 @@
-"""Tests what the playground's page draws in Chromium for the view in its address."""
+"""Tests that the page draws the view in its address, in Chromium."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_other_refusals(server: Server) -> None:
     assert ask(server, f"/{secret}/api/steps", "PUT")[0] == 501
     assert ask(server, f"/{secret}/api/steps", Content_Type="text/plain")[0] == 415
     assert ask(server, f"/{secret}/api/steps", body=None, Content_Length="x")[0] == 411
-    # Refused before the body is read.
+    # The request is refused before its body is read.
     assert (
         ask(server, f"/{secret}/api/steps", body=None, Content_Length=f"{MAX_BODY + 1}")[0] == 413
     )

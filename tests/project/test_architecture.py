@@ -13,10 +13,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# Packages of this project that each package may import.
+# For each package, the packages of this project that it may import.
 MAY_IMPORT = {"bpe_engine": {"bpe_engine"}, "vocab_tools": {"bpe_engine", "vocab_tools"}}
 
-# Modules for the command line and the reference may need packages that the library never imports.
+# Modules for the command line or for comparison may need packages that the library never imports.
 OPTIONAL = {"click", "rich", "regex"}
 MAY_NEED_OPTIONAL = {"reference.py", "_educational.py", "__main__.py"}
 
@@ -207,7 +207,7 @@ def test_no_circles_of_rust_modules(crate: str) -> None:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Returns the groups of modules that depend on each other."""
+    """Returns groups of modules that depend on each other."""
 
     def reached(start: str) -> set[str]:
         found: set[str] = set()

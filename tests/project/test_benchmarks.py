@@ -1,4 +1,4 @@
-"""Smoke tests of benchmarks/: first each part on its own, then runs on tiny texts."""
+"""Smoke tests of benchmarks/: tests each part on its own, then runs cases on tiny texts."""
 
 import dataclasses
 import doctest
@@ -171,7 +171,7 @@ def test_a_run_measures_every_engine_and_all_are_exact(tiny_run):
 
 
 def test_two_builds_are_compared(tmp_path, capsys):
-    """Comparing the installed build with itself gives the same ids and a ratio for each row."""
+    """An installed build compared with itself has the same ids, and a ratio for each row."""
     (tmp_path / "en.txt").write_text(TEXT * 5, encoding="utf-8", newline="")
     build = str(Path(bpe_engine.__file__).parents[1])
     out = tmp_path / "out.json"

@@ -1,4 +1,4 @@
-"""Tests the conditions of a release: versions, extras, the toolchain, sources without a build."""
+"""Tests what a release requires: versions, extras, the toolchain, sources without a build."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from bpe_engine.common import system
 ROOT = Path(__file__).parents[2]
 GPT2 = bpe_engine.get_encoding("gpt2")
 
-# ---- Only one module in each language asks which system this is ----
+# ---- In each language, only one module checks the system ----
 
 MODULES = {
     *"_winapi ctypes fcntl grp mmap msvcrt nt posix pty pwd resource syslog termios tty winreg".split()

@@ -84,7 +84,7 @@ def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
 
 
 class Given(types.SimpleNamespace):
-    """A message or a tool as a client package's object."""
+    """A message or a tool, as an object of a client package."""
 
     def model_dump(self) -> dict[str, Any]:
         return vars(self)

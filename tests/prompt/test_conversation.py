@@ -43,7 +43,7 @@ def check(conversation: Any, change: Change, before: list[int], expected: list[i
     assert conversation.ids == expected
     assert before[: change.kept] + change.ids == expected
     assert 0 <= change.kept <= len(before)
-    # The first reported id differs from the id that was there.
+    # The first reported id differs from the earlier id at that index.
     assert not change.ids or before[change.kept : change.kept + 1] != change.ids[:1]
 
 
@@ -78,7 +78,7 @@ def test_changes_equal_encode(enc: bpe_engine.Encoding) -> None:
 
 
 def test_appends_keep_the_rest(gpt2: bpe_engine.Encoding) -> None:
-    """The work of an append does not depend on the length of the existing text."""
+    """Appending takes work that does not depend on the length of the existing text."""
     line = "one word after the other, and ünïcode. "
     for make in (
         lambda: "word and more" * 10,

@@ -19,7 +19,7 @@ CHAT = [
 
 
 def text(messages: Any, format: str, **more: Any) -> str:
-    """Returns the text, in which ``«»`` surround what the assistant writes."""
+    """Returns the text, with ``«»`` around each part that the assistant writes."""
     segments = render_chat(messages, format, **more)
     assert segments == render_template(FORMATS[format], messages, **more)
     marked = (f"«{it.text}»" if it.role == "assistant" else it.text for it in segments)

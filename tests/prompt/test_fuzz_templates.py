@@ -26,7 +26,7 @@ LITERALS = [
     "'<|im_start|>'", "'|'", "'<'", "'a b\\n c'", "''", "'%s'", "'{}'", "' '", "'\\t'", "'é'",
 ]  # fmt: skip
 
-# Jinja folds slices of literals that cannot be sliced to an empty value, but raises for variables.
+# Jinja folds an invalid slice of a literal to an empty value, but raises for a variable's slice.
 UNARY = [
     "({})|trim", "({}).strip()", "({}).lstrip('<|')", "({})|upper", "({})|lower", "({})|title",
     "({})|capitalize", "(({})|string)[1:]", "(({})|string)[:-1]", "(({})|string)[::-1]", "(({})|string)[::2]", "(({})|string)[:3]", "({})|reverse",

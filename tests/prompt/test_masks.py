@@ -70,7 +70,7 @@ def words(choose: random.Random, some: bool = True) -> str:
 
 
 def conversation(choose: random.Random) -> list[dict[str, Any]]:
-    """Returns a random conversation with reasoning, tool calls and empty texts."""
+    """Returns a random conversation that includes reasoning, tool calls and empty texts."""
     messages: list[dict[str, Any]] = []
     if choose.random() < 0.5:
         messages.append({"role": "system", "content": "be good " + words(choose)})
@@ -141,7 +141,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
             if "a" <= letter < "z" and before != "\\":  # Skips the n of JSON's \n.
                 assert bits[at] == (place != letter), (name, text, text.encode()[:at].decode())
             at += len(letter.encode())
-        # With merges, the mask includes an id if the mask includes all bytes of the id.
+        # With merges, an id is in the mask if all of its bytes are.
         audit = merged.audit_segments(segments)
         at = 0
         mixed = []
@@ -152,7 +152,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
             mixed += [place_of_id] if any(own) and not all(own) else []
             at += size
         assert audit.mixed() == mixed
-        # `end` adds at most one special token to the mask for each message, after its text.
+        # In each message, `end` adds at most one special token after the text to the mask.
         added = [
             place_of_id
             for place_of_id, (with_end, without) in enumerate(

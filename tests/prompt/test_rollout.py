@@ -99,7 +99,7 @@ def test_random_rollouts(name: str) -> None:
                 answer = f"<think>\n{words(choose)}\n</think>\n\n{answer}"
             ids = split_at_random(choose, enc, answer)
             if choose.random() < 0.3:
-                ids = ids[: choose.randrange(1, len(ids) + 1)]  # The sample may end anywhere.
+                ids = ids[: choose.randrange(1, len(ids) + 1)]  # The sample may stop early.
             cut = choose.randrange(len(ids) + 1)
             rollout.sampled(ids[:cut])
             rollout.sampled(ids[cut:])
@@ -133,7 +133,7 @@ def test_random_rollouts(name: str) -> None:
             sampled += [0] * len(new)
             assert rollout.ids == expected
             assert rollout.mask == sampled
-            # The new ids encode exactly the new text, whatever token comes before.
+            # The new ids encode exactly the new text, regardless of the preceding token.
             assert enc.decode(new) == rollout.text()[len(said) :]
     if name in ("chatml", "thinking"):
         pytest.importorskip("transformers")
@@ -264,7 +264,7 @@ def test_hostile_texts_become_no_control_token(qwen: bpe_engine.Encoding) -> Non
     found = [qwen.decode([id]) for id in rollout.ids if qwen.is_special_token(id)]
     assert found == ["<|im_start|>", END, "<|im_start|>", END, "<|im_start|>", END, "<|im_start|>"]
     assert rollout.text().count("system") == 3
-    # Encoding the whole text would give different ids, with the names as control tokens.
+    # Encoding the whole text would produce different ids, with the names as control tokens.
     assert rollout.drift()
 
 

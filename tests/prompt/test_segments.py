@@ -70,7 +70,7 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
 def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding) -> None:
     """Checks random prompts of each encoding, cut into segments anywhere except inside names."""
     rng = seeded("segments", enc.name)
-    # o200k_harmony has an id with two names, of which decoding returns the name not used here.
+    # o200k_harmony has an id with two names; decoding returns the name that is not used here.
     names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
     pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
     for _ in range(rounds(4000)):
@@ -299,7 +299,7 @@ def test_names_of_control_strings_are_normalized_as_texts_are(name: str) -> None
         with pytest.raises(ValueError, match="control string"):
             qwen.audit_segments(segments, control=[name]).assert_safe()
         assert qwen.encode_segments(segments, on_control="strip", control=[name]) == [64]
-    # Without normalization, a name is its exact text.
+    # Without normalization, a name matches only its exact text.
     gpt2 = bpe_engine.get_encoding("gpt2")
     found = gpt2.audit_segments([untrusted("<e\u0301><\u00e9>")], control=[name]).controls
     assert len(found) == (name != "<\u212b>")

@@ -289,7 +289,7 @@ class Hostile:
                     "\ue000(\\d+)\ue001", lambda found: pairs[int(found[1])][which], value
                 )
             if isinstance(value, dict):
-                # Keeps harmless keys distinct.
+                # The index keeps harmless keys distinct.
                 return {
                     filled(k, which) + (str(i) if "\ue000" in k else ""): filled(v, which)
                     for i, (k, v) in enumerate(value.items())
@@ -538,7 +538,7 @@ BOMBS = [
     ),
     "{{ ([messages * 1000] * 1000 * 100)|string }}",
     "{{ ([[1] * 1000] * 99999)|sum(start=[])|length }}",
-    # Many values, each within the limit.
+    # Many values, each within the limit for one operation.
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 9999999 ~ i] %}{% endfor %}",
     "{% set ns = namespace(x=[]) %}{% set b = 'a' * 9999999 %}{% for i in range(99999) %}{% set ns.x = ns.x + [b[1:]] %}{% endfor %}",
     "{% set b = 'a' * 9999999 %}{{ ([b] * 99999)|map('upper')|list|length }}",
@@ -589,7 +589,7 @@ BOMBS += [
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, [1]|batch(99999, 0)|list] %}{% endfor %}{% endfor %}",
     "{% set ns = namespace(x={}) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = {1: ns.x, 2: i, 3: j} %}{% endfor %}{% endfor %}",
     "{% macro f(n) %}{% set ns.x = [ns.x, n ~ 'abc'] %}{{ f(n + 1) if n < 300 }}{{ f(n + 1) if n < 300 }}{% endmacro %}{% set ns = namespace(x=[]) %}{{ f(0) }}",
-    # Conditions whose blocks are never entered.
+    # Conditions of blocks that never run.
     "{% for i in range(99999) %}{% for j in range(99999) if j < 0 %}{% endfor %}{% endfor %}",
     # Each character, URL or item becomes a long text.
     "{{ ('a' * 60000)|wordwrap(1, wrapstring='b' * 60000) }}", "{{ ('a.de ' * 13000)|urlize(rel='b' * 60000) }}",
@@ -880,7 +880,7 @@ def test_a_tokenizer_gives_the_template_its_own_tokens() -> None:
         tokenizer.chat_template, chat, tokenizer=tokenizer, bos_token=special("<pad>")
     )
     assert other[0].text == "<pad>"
-    # An encoding does not define these variables.
+    # An encoding does not define variables such as bos_token.
     with pytest.warns(UserWarning, match="reads bos_token, which an encoding does not name.* pass"):
         segments = render_template(tokenizer.chat_template, chat, tokenizer=gpt2)
     assert [segment.text for segment in segments] == ["Hi"]

@@ -1,4 +1,4 @@
-"""Tests that `ConversationCache` gives the whole prompt's ids in bounded memory and linear work."""
+"""Tests that `ConversationCache` returns the prompt's ids in bounded memory and linear work."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_turn_costs_what_is_new() -> None:
     conversation = chat(20, seeded("chat"))
     total = len(cache.encode(conversation))
     assert cache.stats().reused_tokens == 0
-    # Two other sessions that begin with the same conversation.
+    # Two more sessions begin with the same conversation.
     for more in ("<|im_start|>user\nOne?", "<|im_start|>user\nOr another?"):
         before = cache.stats().reused_tokens
         ids = cache.encode_to_numpy(conversation + more)

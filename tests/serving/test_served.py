@@ -123,7 +123,7 @@ def test_tokens_added_to_a_copy_count_there(pair: tuple[Any, Any]) -> None:
 
 
 def test_a_token_that_becomes_special_in_a_copy(pair: tuple[Any, Any]) -> None:
-    """The number of tokens does not change, but the text of a template does."""
+    """An update changes the text of a template, but not the number of tokens."""
     ours, _ = pair
     other = copy.deepcopy(ours)
     template = "user{{ messages[0].content }}hello"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 #: A node's index, and the bytes on the path to the node.
 Node = tuple[int, bytes]
 
-#: Bit of a unit that has a value below it.
+#: The bit of a unit that marks a value below the unit.
 HAS_LEAF = 1 << 8
 
 

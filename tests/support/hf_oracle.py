@@ -14,7 +14,7 @@ from bpe_engine import hf  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 FILES = ["deepseek", "dolma2", "gpt-neox-pii", "gpt2", "phi-2", "roberta-base", "whisper-tiny"]
-#: Files over characters, with byte fallback.
+#: Files of character-level models with byte fallback.
 CHARACTER_FILES = ["mistral-7b-v0.3", "phi-3-mini.sentencepiece-like"]
 
 FIELDS = [

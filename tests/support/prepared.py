@@ -51,7 +51,7 @@ class Ended(NamedTuple):
 
 
 class Prepared:
-    """Runs programs, one at a time."""
+    """Runs programs, each in a forked child, one at a time."""
 
     def __init__(self, preparation: str) -> None:
         self._server = subprocess.Popen(
@@ -90,7 +90,7 @@ def prepared(preparation: str) -> Any:
 
 
 def with_room(call: str, kilobytes: int) -> str:
-    """Returns a program that prints how a call ends when only this much memory is left."""
+    """Returns a program that prints how a call ends with only so many kilobytes of memory left."""
     return f"""
 import resource
 with open("/proc/self/statm") as statm:

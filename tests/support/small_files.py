@@ -51,7 +51,7 @@ def unigram_file() -> dict[str, Any]:
 
 
 def character_file() -> dict[str, Any]:
-    """Returns a file over characters, hence without ranks, with the special token <end>, id 7."""
+    """Returns a character-level file, which has no ranks, with the special token <end>, id 7."""
     vocab = ["<unk>", "▁", "a", "b", "▁a", "ab", "▁ab"]
     return {
         "added_tokens": [added_token(7, "<end>")],

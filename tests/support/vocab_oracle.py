@@ -82,7 +82,7 @@ def read_words(text: str) -> dict[str, int]:
 
 
 def extra_file(words: Mapping[str, int], ranks: Mapping[bytes, int], start_id: int) -> bytes:
-    """Returns add_merges.py's file: a token learned twice keeps its last id and leaves a gap."""
+    """Returns add_merges.py's file, in which a token learned twice has its last id, after a gap."""
     if start_id in (0, -1) or start_id < len(ranks):
         start_id = len(ranks)
     wanted = {word: count for word, count in words.items() if word.encode() not in ranks}

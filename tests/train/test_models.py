@@ -131,7 +131,7 @@ def test_rules_are_those_of_sentencepiece(name: str) -> None:
     ours = normalized_by(sentencepiece, model_proto=model)
     characters = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
     changed = [it for it in characters if theirs(it) != it]
-    # Characters newer than our Unicode tables stay unchanged.
+    # Normalization does not change characters newer than our Unicode tables.
     newer = {it for it in changed if ours(it) == it}
     assert len(newer) < 350 and all(ord(it) > 0x1C00 for it in newer)
     assert [it for it in characters if it not in newer and ours(it) != theirs(it)] == []
@@ -187,7 +187,7 @@ def test_a_trained_tokenizer_is_a_pipeline_for_the_next(
         (["--model", "bpe", "--like", "nothing"], "like is 'nothing'; give a folder"),
         (["--character-coverage", "0.9"], "--character-coverage needs --model or --like"),
         (["--max-memory", "tiny"], "is not a size of 1M or more"),
-        # This error comes before the corpus is read, because the pattern matches no file.
+        # The error precedes reading the corpus, because the pattern matches no file.
         (["--like", "t5", "-o", "x.model"], "a .model cannot express the normalizer Nmt"),
     ],
 )

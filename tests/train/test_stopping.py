@@ -140,7 +140,7 @@ def test_ctrl_c_while_merging() -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("command", [["train", "--vocab-size", "300"], ["count"]])
 def test_ctrl_c_ends_the_command_cleanly(tmp_path: Path, command: list[str]) -> None:
-    """The command ends with status 130 and one line, and leaves no output or temporary file."""
+    """The command ends with status 130 and one line of output, and removes its unfinished files."""
     pytest.importorskip("pyarrow")
     text, out, temporary = tmp_path / "text.txt", tmp_path / "out", tmp_path / "temporary"
     os.mkfifo(text)

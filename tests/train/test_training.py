@@ -1,4 +1,4 @@
-"""Tests training on files: which text is read, cut out or refused, and what has no effect."""
+"""Tests training on files: which text is read, cut out or refused, and what changes nothing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
 
 @pytest.mark.parametrize("text", [SPANISH, ROMANIAN], ids=["Spanish", "Romanian"])
 def test_normalization_forms(text: str, tmp_path: Path) -> None:
-    """Composed and decomposed text give different tokens, and with NFC the same tokens."""
+    """Composed and decomposed text yield different tokens; with NFC, the same tokens."""
     results = {}
     for form in ("NFC", "NFD"):
         path = tmp_path / form
@@ -214,7 +214,7 @@ def test_rare_pieces_are_reported() -> None:
 
 @pytest.mark.parametrize("in_files", [False, True])
 def test_training_needs_more_memory_than_the_counts(in_files: bool) -> None:
-    # Each byte takes eight bytes for a cell and four for a position.
+    # Each byte of text takes eight bytes for a cell and four for a position.
     pieces = {f"{number:015x}": 1 for number in range(20_000)}
     counts = CorpusCounts(cutting(None))
     with counts:
@@ -249,7 +249,7 @@ def test_files_of_counts_that_are_cut_off(tmp_path: Path) -> None:
 def test_paragraphs_that_are_lines_are_counted_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts have the counts of the whole text; a special token with a space prevents the cut."""
+    """Counting in parts gives the same counts; a special token with a space prevents the cut."""
     monkeypatch.setattr(plain_text, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word. <|a b|>.\n\n" * 60

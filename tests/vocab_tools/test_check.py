@@ -99,7 +99,7 @@ def test_classes_are_what_encoding_gives(name: str) -> None:
 
 
 def test_qwen_has_three_tokens_that_look_special() -> None:
-    # As in "Fishing for Magikarp", the form of a special token outranks the number of ids.
+    # As in "Fishing for Magikarp", the form of a special token matters more than its ids.
     classes = check_vocabulary(DATA / "qwen.tiktoken").round_trip
     special = [number for number, name in classes.items() if name == "UNREACHABLE_SPECIAL"]
     assert [bpe_engine.get_encoding("qwen").decode([number]) for number in special] == [

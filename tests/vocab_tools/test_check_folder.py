@@ -215,7 +215,7 @@ def model_folder(folder: Path, name: str = "tokenizer.model") -> tuple[Path, dic
 
 
 def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
-    """Comparing the tables finds a moved token that occurs in no text of the check."""
+    """The comparison of tables finds a moved token that occurs in no text of the check."""
     path, contents = model_folder(folder)
     assert found(check_folder(folder)) == {}
     vocab, merges = contents["model"]["vocab"], contents["model"]["merges"]
@@ -539,7 +539,7 @@ ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
 def test_limits_of_texts(
     folder: Path, own: Any, embedder: Any, truncation: Any, config: dict[str, int], lines: list[str]
 ) -> None:
-    """The smallest limit in any file is the limit that a user's program meets."""
+    """If files set different limits, the smallest limit counts."""
     if own is not None:
         changed(folder, "tokenizer_config.json", model_max_length=own)
     if embedder is not None:
@@ -755,7 +755,7 @@ def test_real_files(
 
 
 def test_models_that_a_class_changes(tmp_path: Path) -> None:
-    """A spiece.model on its own is not compared, because its class shifts the ids of pieces."""
+    """A spiece.model alone is not compared, because its class shifts the ids of pieces."""
     path = write_class(tmp_path / "model", "T5Tokenizer", "spiece.model", T5, {})
     result = check_folder(path)
     codes = {finding.code for finding in result.findings}

@@ -46,7 +46,7 @@ WORDS = "low lower lowest newer wider new wide slow slower a an the then there 1
 
 
 def random_ranks(draw: random.Random, gaps: bool = False) -> dict[bytes, int]:
-    """Returns tokens in an order that training never gives; merging reaches only some of them."""
+    """Returns tokens in an order that training never gives; merging reaches only some tokens."""
     ranks = dict(BYTES)
     number = 256
     for _ in range(draw.randint(1, 60)):
@@ -62,7 +62,7 @@ def test_splits_are_what_merging_joins_last() -> None:
         ranks = random_ranks(seeded("splits", turn), gaps=True)
         splits = vocabulary.token_splits(ranks)
         for token in ranks:
-            # If the token is left out, merging stops at its two parts.
+            # Without the token, merging stops at its two parts.
             others = {other: rank for other, rank in ranks.items() if other != token}
             parts = apply_ranks(token, others)
             reached = apply_ranks(token, ranks) == (token,)
@@ -209,8 +209,8 @@ def test_flags_of_added_tokens_are_named_and_kept_in_json(tmp_path: Path) -> Non
 
 
 def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
-    """By ranks, a piece with the bytes of such a token is that token. A tokenizer.json can express
-    this, GPT-2's files cannot."""
+    """In a format of ranks, a piece with the bytes of such a token becomes that token. A
+    tokenizer.json can express this, GPT-2's files cannot."""
     ranks = {**BYTES, b"ab": 300, b"bc": 301, b"abcd": 302, b"": 303}
     source = rank_file(tmp_path, ranks)
     options: Any = {"pattern": "gpt2", "special_tokens": {}}
@@ -225,7 +225,7 @@ def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
     assert load_ranks(written(tmp_path, again, "e.tiktoken"))[b""] == 303
     with pytest.raises(NotAlikeError, match="merging does not reach 'abcd'.*list of merges alone"):
         convert_tokenizer(source, "vocab.json", **options)
-    # Conversely, a list of merges does not look up pieces.
+    # In a format with a list of merges, a piece is not looked up before merging.
     file["model"]["ignore_merges"] = False
     Path(path).write_text(json.dumps(file))
     with pytest.raises(NotAlikeError, match="merging does not reach 'abcd', and by ranks"):
@@ -243,7 +243,7 @@ def test_tekken_there_and_back(tmp_path: Path) -> None:
     back = written(tmp_path, path, "back.tiktoken")
     assert load_ranks(back) == load_ranks(ranks)
     assert written(tmp_path, path, "new/tokenizer.json")
-    # Ids outside the format's numbering raise an error instead of changing silently.
+    # Ids that the format's numbering does not allow raise an error, and never change silently.
     with pytest.raises(NotAlikeError, match="'!', id 0, would have the id 34"):
         convert_tokenizer("r50k_base", "tekken.json")
     with pytest.raises(ValueError, match="no place for NFC"):

@@ -89,6 +89,6 @@ def test_whole_numbers_of_spreadsheets() -> None:
 def test_a_list_without_frequencies() -> None:
     assert read_words(["一只", "", " 猫 ", "一只"]) == {"一只": 2, " 猫": 1}
     assert read_words([" the", "cat"]) == {" the": 1, "cat": 1}
-    # A list has no frequencies only if none of its lines has a tab.
+    # A list counts as having no frequencies only if none of its lines has a tab.
     with pytest.raises(WordListError, match="line 2: no tab"):
         read_words(["一只\t200", "猫"])

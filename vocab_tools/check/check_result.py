@@ -38,7 +38,7 @@ class CheckResult(WithFindings):
     round_trip: dict[int, str]
     #: For each id that merging does not reach, the reason, and the ids at which merging stops.
     unreached: dict[int, tuple[str, list[int]]]
-    #: For each id that is never a piece, "never", or "only inside" for part of a longer piece.
+    #: For each id that is never a whole piece: "never", or "only inside" longer pieces.
     never_whole: dict[int, str]
     corpus: CorpusEffect | None = None
     #: Unused ids below the largest id, as ranges of first and last id.

@@ -1,4 +1,4 @@
-"""The input of all rules of a check: the vocabulary, and facts about its tokens."""
+"""The input of a check's rules: the vocabulary, and facts about its tokens."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ class TokenAudit:
     crosses: list[bool]
     #: For each id that merging does not reach, the reason, and the ids at which merging stops.
     unreached: dict[int, tuple[str, list[int]]]
-    #: For each id that is never a piece, "never", or "only inside" for part of a longer piece.
+    #: For each id that is never a whole piece: "never", or "only inside" longer pieces.
     never_whole: dict[int, str]
     #: Round-trip class of every id, special tokens included.
     round_trip: dict[int, str]
-    #: Ids of a token's text, if they are not the token itself.
+    #: For each token whose text encodes to different ids: these ids.
     encoded: Mapping[int, list[int]]
 
 

@@ -21,7 +21,7 @@ Severity = Literal["error", "warning", "info"]
 #: Severities in the order in which findings are listed, most severe first.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
-#: Maximum number of examples of a finding.
+#: Maximum number of examples per finding.
 MOST_EXAMPLES = 20
 
 #: Maximum length in characters of a list of pieces or ids in an example.
@@ -70,7 +70,7 @@ class Found:
     """The result of a rule that returns more than a list of examples."""
 
     examples: Sequence[str]
-    #: Count of problems; None if it is the number of examples.
+    #: Number of problems; None if it is the number of examples.
     count: int | None = None
     #: Replaces the rule's own message.
     message: str = ""

@@ -49,7 +49,7 @@ __all__ = [
     "steps_bar",
 ]
 
-#: Maximum number of rows to print of a table.
+#: Maximum number of table rows to print.
 ROWS_SHOWN = 12
 
 #: Maximum line width of a long list if the terminal's width is unknown.

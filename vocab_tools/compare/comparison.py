@@ -19,10 +19,10 @@ RENYI_ORDER = 2.5
 #: Maximum share of unknown tokens in a ranked tokenizer, unless every tokenizer has at least half
 #: as many: a tokenizer that encodes unknown words as one token would otherwise win with few tokens.
 MOST_UNKNOWN = 0.05
-#: Share of unknown tokens above which the conclusions mention the share.
+#: Minimum share of unknown tokens that the conclusions mention.
 NAMED_UNKNOWN = 0.01
 
-#: Number of longest tokens and number of rarest tokens to list.
+#: Number of longest tokens, and of rarest tokens, to list.
 LISTED = 20
 
 
@@ -63,7 +63,7 @@ class Measured(Brief):
 
     @property
     def broken(self) -> int:
-        """Number of tokens that contain part of a character, including single bytes."""
+        """Number of tokens with an incomplete character, including single bytes."""
         found = (n for n, _ in self.times.items() if text_of(self.subject.token(n)) is None)
         return sum(self.times[number] for number in found)
 

@@ -34,7 +34,7 @@ MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
 #: Share of common words above which two texts are similar.
 ALIKE = 0.5
 
-#: Minimum number of tokens of a shown text in each tokenizer; shorter texts tell little.
+#: Minimum length of a shown text in tokens, for each tokenizer; shorter texts tell little.
 FEWEST_TOKENS = 8
 
 

@@ -37,7 +37,7 @@ class Subject:
 
     #: Id of the unknown token, if any.
     unknown: int | None = None
-    #: True if cutting text after a word inside a line keeps the tokens.
+    #: True if text can be cut after a word inside a line without changing the tokens.
     inside_lines = False
 
     def __init__(self, name: str, method: str, tokens: dict[int, bytes]) -> None:

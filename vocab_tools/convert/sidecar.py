@@ -1,4 +1,4 @@
-"""Writes the sidecar of a file of tokens; :mod:`bpe_engine.read.sidecar` reads sidecars."""
+"""Writes the sidecar of a token file; :mod:`bpe_engine.read.sidecar` reads sidecars."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def dump(definition: Definition) -> bytes:
     if len(single) + len(longer) != len(definition.tokens):
         raise ValueError("a tekken.json has no place for the empty token")
     special = sorted(definition.special_tokens, key=lambda name: definition.special_tokens[name])
-    # Ids below the tokens without a special token stay unused.
+    # Special tokens get the ids below the ordinary tokens; ids that remain are unused.
     reserved = max(len(special), min(definition.tokens.values()))
     contents: dict[str, Any] = {
         "config": {
@@ -82,8 +82,8 @@ def dump(definition: Definition) -> bytes:
 
 
 def _ranked(special: list[str], definition: Definition, reserved: int) -> list[tuple[int, str]]:
-    """Returns special tokens with their ids if all are below ``reserved``, or else with ids from
-    0."""
+    """Returns special tokens with their ids if all are below ``reserved``, or else with new ids
+    from 0."""
     if all(definition.special_tokens[name] < reserved for name in special):
         return [(definition.special_tokens[name], name) for name in special]
     return list(enumerate(special))

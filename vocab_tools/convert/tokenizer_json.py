@@ -83,7 +83,7 @@ def _merge(merge: str | list[str]) -> Merge | None:
 
 
 def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
-    """Returns the normalizer's Unicode form, or the reasons why the normalizer is not a form."""
+    """Returns the normalizer's Unicode form, or the reasons why no form expresses it."""
     while isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
         parts = normalizer["normalizers"]
         if len(parts) > 1:

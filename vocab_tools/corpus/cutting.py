@@ -27,7 +27,7 @@ class Cutting:
     special_tokens: tuple[str, ...] = ()
     #: True if text is normalized to NFC before cutting.
     nfc: bool = False
-    #: True if cutting text after a word inside a line keeps the pieces.
+    #: True if text can be cut after a word inside a line without changing the pieces.
     inside_lines: bool = False
 
     @property
@@ -42,7 +42,7 @@ class Cutting:
         )
 
     def dump(self) -> str:
-        """Returns the settings as JSON, for the metadata of a file of counts."""
+        """Returns the settings as JSON, for the metadata of a counts file."""
         return json.dumps(
             {"pattern": self.pattern, "special_tokens": self.special_tokens, "nfc": self.nfc}
         )

@@ -34,7 +34,7 @@ class ChangedPiece:
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Token counts of a part of the corpus: one file, or all text in one script."""
+    """Token counts for a part of the corpus: one file, or all text in one script."""
 
     name: str
     before: int

@@ -35,8 +35,8 @@ ROWS = 1 << 16
 #: tables double when they grow, and are joined later.
 TABLES_SHARE = 3
 
-#: Number of files of counts to merge into one file: few files are open at a time, and each count
-#: is rewritten only a logarithmic number of times.
+#: Number of counts files to merge into one file: few files are open at a time, and each count is
+#: rewritten only a logarithmic number of times.
 _MERGED_FILES = 16
 
 
@@ -53,9 +53,9 @@ class CorpusCounts(Brief):
 
     cutting: Cutting
     pieces: vocabulary.PieceCounts = field(init=False)
-    #: Paths of sorted files of counts, written when memory was full.
+    #: Paths of sorted counts files, written when memory was full.
     files: list[str] = field(default_factory=list)
-    #: Number of characters and number of bytes in the text.
+    #: Number of characters, and of bytes, in the text.
     characters: int = 0
     text_bytes: int = 0
     #: Number of distinct rare pieces that were dropped; total number of their occurrences.
@@ -106,7 +106,7 @@ class CorpusCounts(Brief):
         return path
 
     def _merge_files(self) -> None:
-        """Merges the last files into one."""
+        """Merges the most recent files into one file."""
         parts, level = self.files[-_MERGED_FILES:], self._levels[-1]
         del self.files[-_MERGED_FILES:], self._levels[-_MERGED_FILES:]
         vocabulary.merge_counts(parts, self._new_file(level + 1))

@@ -1,4 +1,4 @@
-"""Finds the script of a piece of text."""
+"""Finds the script in which a text is written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def script_of(text: str) -> str:
 
 
 def scripts_of(text: str) -> set[str]:
-    """Returns the scripts of all letters of a text.
+    """Returns the scripts of all letters in a text.
 
     >>> sorted(scripts_of("aя1"))
     ['cyrillic', 'latin']

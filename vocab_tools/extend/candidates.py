@@ -12,7 +12,7 @@ from ..notes import Note
 from ..patterns import Pattern, leaves_out_marks
 from ..text import plural, quoted, quoted_list, shorten
 
-#: Maximum length in characters of a list of a word's pieces in a warning.
+#: Maximum length in characters of the list of pieces in a warning.
 MOST_PIECES = 200
 
 

@@ -25,7 +25,7 @@ from ..ranks import RankSource
 from .learn_result import MOST_WORDS
 from .selection import ProposedWord, learned_tokens, priced, savings_of, select
 
-#: Default minimum number of occurrences of a candidate.
+#: Default minimum number of occurrences for a candidate.
 MIN_FREQUENCY = 5
 
 #: Maximum length of a word in characters; longer pieces are base64, tables and ornaments.
@@ -45,7 +45,7 @@ class ExtendOptions:
 
     #: Maximum number of ids for the words and their intermediate tokens.
     new_ids: int = 2000
-    #: Minimum number of occurrences of a word.
+    #: Minimum number of occurrences for a word.
     min_frequency: int = MIN_FREQUENCY
     #: Propose only words whose letters are all in these scripts, such as "thai" or "devanagari";
     #: "other" is text without letters. By default, any script is allowed.

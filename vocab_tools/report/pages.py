@@ -28,13 +28,13 @@ from ..train.train_result import TrainResult
 #: Maximum number of examples for a kind of note.
 MOST_NOTES = 50
 
-#: Maximum length of a token or word in characters; maximum number of pieces of a cut word.
+#: Maximum length of a token or word in characters; maximum number of pieces in a cut word.
 LONGEST_TOKEN, MOST_PIECES = 48, 12
 
-#: Maximum number of stages of a word to show; number of these stages from the start.
+#: Maximum number of a word's stages to show; how many of these come from the start.
 MOST_STAGES, FIRST_STAGES = 6, 1
 
-#: Maximum number of tokens of a map to list, longest decompositions first.
+#: Maximum number of tokens listed in a map's report, longest decompositions first.
 MOST_MAPPED = 1000
 
 

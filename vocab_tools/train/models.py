@@ -161,7 +161,7 @@ class Words(Cutting):
         return PieceCounts.of_words(self.tokenizer, "stripped")
 
     def dump(self) -> str:
-        """Returns the pipeline as JSON, for the metadata of a file of counts."""
+        """Returns the pipeline as JSON, for the metadata of a counts file."""
         return self.pipeline
 
 

@@ -18,7 +18,7 @@ from bpe_engine.texts.reading import read_texts
 #: Default maximum number of words (runs without whitespace) in a token.
 MAX_WORDS = 4
 
-#: Pattern of the second stage and of the result: lines, and the line ends between lines.
+#: Pattern for the second stage and for the result: lines, and the line ends between them.
 LINES = r"[^\r\n]+|[\r\n]+"
 
 

@@ -31,7 +31,7 @@ class TrainedMerge(NamedTuple):
 
     left: bytes
     right: bytes
-    #: Number of occurrences of the pair in the corpus that the merge serves.
+    #: How often the pair occurs in the corpus that the merge serves.
     frequency: int
     #: Index of the corpus that the merge serves.
     corpus: int = 0
@@ -58,7 +58,7 @@ class TrainResult(Brief):
     merges: list[TrainedMerge]
     #: Requested number of tokens, special tokens included.
     wanted: int
-    #: Number of tokens and number of bytes of each corpus, encoded with the result.
+    #: Number of tokens and number of bytes in each corpus, encoded with the result.
     corpus_tokens: list[int] = field(default_factory=list)
     corpus_bytes: list[int] = field(default_factory=list)
     #: Notes for the user.

@@ -54,7 +54,7 @@ class TrainOptions:
     pattern: str | Pattern | None = None
     #: Names of special tokens, which get the last ids and are cut out of the corpus.
     special_tokens: Sequence[str] = ()
-    #: Minimum number of occurrences of a pair that is merged.
+    #: Minimum number of occurrences for a pair to be merged.
     min_frequency: int = 2
     #: Maximum length of a new token in bytes.
     max_token_length: int | None = None

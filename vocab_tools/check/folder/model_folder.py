@@ -59,7 +59,7 @@ class Differing:
     source: Source
     compared: int
     count: int
-    #: Number of texts left out because of names of special tokens.
+    #: Number of texts omitted because they contain names of special tokens.
     left_out: int
     #: The first text that differs, and its ids from both sources.
     text: str

@@ -31,7 +31,7 @@ AUTO = "AutoTokenizer"
 #: Roles of special tokens.
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
-#: A text whose ids are found among the ids with special tokens.
+#: A probe text, whose ids are located among the ids with special tokens.
 _PLAIN = "a"
 
 
