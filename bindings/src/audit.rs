@@ -270,7 +270,7 @@ impl AuditedIds {
     }
 }
 
-/// Returns how many of the segments of an origin are kept, and how many are nonempty.
+/// Returns how many segments of an origin are kept, and how many are nonempty.
 fn within(counts: &[(usize, usize)], origin: &Origin) -> (usize, usize) {
     let (first, last) = origin.segments;
     match (counts.get(first), counts.get(last + 1)) {
@@ -340,7 +340,7 @@ struct Turns {
     is_in: Vec<bool>,
     /// Messages in ascending order.
     messages: Vec<i64>,
-    /// Segment with the token that ends a turn, and the index of that id.
+    /// Segment of the token that ends a turn, and the index of its id.
     ends: Vec<(usize, usize)>,
 }
 
@@ -381,8 +381,8 @@ impl Labels {
         let is_assistant = role.as_any().eq(interned!(py, "assistant"))?;
         // The message around which the template last wrote, and the model's last message.
         let (mut around, mut answered) = (None, None);
-        // Text of messages since then that may be the name of a call repeated around its result:
-        // text of another message, or text after what the model writes of the message.
+        // Segments that may only repeat a call's name around its result: text of another message,
+        // or text after the model's text in the same message.
         let mut doubtful: Vec<(usize, bool)> = Vec::new();
         let mut is_answer = false;
         let mut last: Option<(Bound<'_, PyAny>, Option<TextOrigin>)> = None;

@@ -22,7 +22,7 @@ pub fn run<T: Send>(
     if size < WORTH_DETACHING { work().or_raise() } else { detached(py, work)?.or_raise() }
 }
 
-/// Runs a job like [`run`].
+/// Runs `job`, which has no result, like [`run`].
 pub fn run_job(py: Python<'_>, size: usize, job: &mut (dyn FnMut() + Send)) -> PyResult<()> {
     run(py, size, || {
         job();

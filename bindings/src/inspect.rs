@@ -13,7 +13,7 @@ use crate::{gil, ids, int_cache, rows, text};
 
 #[pymethods]
 impl PyPipeline {
-    /// Returns the number of tokens of a text, without making a list of ids.
+    /// Returns the number of tokens in a text, without making a list of ids.
     ///
     /// Names that are not allowed count as ordinary text, unless `disallowed_special` demands an
     /// error.
@@ -33,7 +33,7 @@ impl PyPipeline {
         Self::shared(slf)?.run(text, |text| pipeline.count(text, usize::MAX, &request))
     }
 
-    /// Returns the number of tokens of each text, on up to `num_threads` threads. Each part is an
+    /// Returns the number of tokens in each text, on up to `num_threads` threads. Each part is an
     /// iterable of `str`, or a tuple of the buffers of a column.
     #[pyo3(signature = (parts, num_threads, *, allowed_special=None, disallowed_special=None))]
     fn _count_each<'py>(
@@ -53,7 +53,7 @@ impl PyPipeline {
         int_cache::list(parts.py(), &counts)
     }
 
-    /// Returns the number of tokens of a text, or None if the text has more than `limit`.
+    /// Returns the number of tokens in a text, or None if the text has more than `limit`.
     ///
     /// Stops as soon as the limit is exceeded, so a small limit on a huge text costs little. (A
     /// piece is merged whole, and unnormalized text is normalized whole.)

@@ -18,7 +18,7 @@ use crate::taint::{
     GENERATED, GIVEN_SHIFT, NOWHERE, START_SHIFT, TRUSTED, length, new_traced, plain_text,
 };
 
-/// Maximum number of labels, from the number of bits of a label.
+/// Maximum number of labels, set by the number of bits in a label.
 const MOST_LABELS: usize = (1 << (START_SHIFT - GIVEN_SHIFT)) - 1;
 /// Message keys whose reasoning may be inside the content.
 const REASONING_KEYS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
@@ -51,7 +51,7 @@ enum Known {
     Message { index: usize, role: Py<PyAny>, is_open: bool },
     /// Data from the caller, its position, and a copy with labeled items, once requested.
     Data { at: usize, opened: Option<Py<PyAny>> },
-    /// A copy with labeled items, and its data.
+    /// A copy with labeled items, and the data it was copied from.
     Opened { data: Py<PyAny> },
 }
 

@@ -223,7 +223,7 @@ fn unknown(index: usize, name: &str) -> PyErr {
     ))
 }
 
-/// Names the segment in the message of an error.
+/// Names the segment in an error message.
 fn at_segment(py: Python<'_>, index: usize, error: &PyErr) -> PyErr {
     let message = format!("segments[{index}]: {}", error.value(py));
     if error.is_instance_of::<PyTypeError>(py) {

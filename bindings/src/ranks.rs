@@ -103,7 +103,7 @@ pub fn parse_ranks<'py>(
         ranks.set_item(new_bytes(py, token)?, new_int(py, id as usize)?)?;
     }
     if list.is_empty() || ranks.len() < list.len() {
-        // Raises an error that names the repeated token, or the lack of tokens.
+        // Raises the error that names the repeated token or says that the list is empty.
         Vocabulary::from_ranks(list).map_err(blame)?;
     }
     Ok(ranks)

@@ -19,8 +19,8 @@ use crate::text::{self, Text};
 /// Bytes (or ids) that justify another thread; starting a thread takes about 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
 
-/// Size of a share of the work. Small, so that results are still in the processor's cache when they
-/// become Python objects, and threads end at about the same time.
+/// Range of sizes for a share of the work, in bytes (or ids). Small, so that results are still in
+/// the processor's cache when they become Python objects, and threads end at about the same time.
 const SHARE: Range<usize> = 4 * 1024..64 * 1024;
 
 /// Concatenated rows of a share.

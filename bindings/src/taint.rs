@@ -15,7 +15,7 @@ use crate::objects::{new_list, new_tuple, push, untrack};
 /// Flag of a character that the template wrote; the next flag is for `{% generation %}` blocks.
 pub const TRUSTED: u64 = 1;
 pub const GENERATED: u64 = 2;
-/// Shift of the number of a caller's value, and of the index of the first character in the value.
+/// Shift of a caller value's number, and of the index of the first character in the value.
 pub const GIVEN_SHIFT: u32 = 2;
 pub const START_SHIFT: u32 = 32;
 /// Start of text whose characters do not map one by one to the caller's value.
@@ -272,7 +272,7 @@ pub fn plain_text<'py>(text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
     unsafe { Bound::from_owned_ptr_or_err(text.py(), ffi::PyUnicode_FromObject(text.as_ptr())) }
 }
 
-/// Returns the number of characters of a `str`, or a TypeError for other values.
+/// Returns the number of characters in a `str`, or a TypeError for other values.
 pub fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
     // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
     // `text` is not a `str`.

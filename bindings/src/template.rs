@@ -156,7 +156,7 @@ struct Given<'py> {
     origin: Bound<'py, PyAny>,
     role: Bound<'py, PyAny>,
     source: Bound<'py, PyAny>,
-    /// Name and names of a special token.
+    /// Text and allowed names of a segment that is a special token.
     special: Option<[Bound<'py, PyAny>; 2]>,
     is_labeled: bool,
     text: Option<Bound<'py, PyAny>>,
@@ -406,7 +406,7 @@ impl<'a, 'py> Collector<'a, 'py> {
             }
             return Ok(plain);
         }
-        // From the first character.
+        // The text begins with the first character of the caller's value.
         if self.flags >> START_SHIFT == 0
             && let Some(given) = self.given(self.flags)?
             && let Some(whole) = &given.text

@@ -203,7 +203,7 @@ pub fn not_a_text(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     let kind = kind.name().map(|name| name.to_string()).unwrap_or_default();
     let is_missing = given.is_none() || given.extract::<f64>().is_ok_and(f64::is_nan);
     let hint = match kind.as_str() {
-        // Missing values in pandas.
+        // The types of missing values in pandas.
         "NAType" | "NaTType" => "; leave a missing text out, or fill it with \"\"",
         "ndarray" | "Series" | "Tensor" => "; give the list that its tolist() returns",
         _ if is_missing => "; leave a missing text out, or fill it with \"\"",

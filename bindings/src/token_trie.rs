@@ -31,7 +31,7 @@ impl PyTokenTrie {
         Ok(Self(table))
     }
 
-    /// Returns the number of 32-bit words of a mask.
+    /// Returns the number of 32-bit words in a mask.
     fn words(&self) -> PyResult<usize> {
         Ok(self.0.trie().or_raise()?.words())
     }

@@ -42,7 +42,7 @@ pub struct PieceCounts {
     counter: Counter,
     /// Tables that no thread is using.
     tables: Mutex<Vec<Counts>>,
-    /// Bytes of the tables in use, as of when each was taken.
+    /// Total bytes of the tables in use, each measured when it was taken.
     taken: AtomicUsize,
 }
 
@@ -60,8 +60,8 @@ impl Counter {
         }
     }
 
-    /// Adds up tables and removes them. On interruption, the tables keep all counts; if memory runs
-    /// out they keep none, because partial counts would be worse.
+    /// Merges the tables into one and removes them. On interruption, the tables keep all counts; if
+    /// memory runs out they keep none, because partial counts would be worse.
     fn add_up(&self, tables: &mut Vec<Counts>) -> bpe_core::Result<PieceTable> {
         tables.sort_by_key(Counts::len);
         let mut whole = tables.pop().unwrap_or_default();

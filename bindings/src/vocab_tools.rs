@@ -98,7 +98,7 @@ pub fn token_splits(
     Ok(py.detach(|| (0..vocabulary.len() as u32).map(split).collect()))
 }
 
-/// Number of tokens of each text, and number of occurrences of each id.
+/// Number of tokens in each text, and number of occurrences of each id.
 type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 
 /// Returns the number of tokens of each of `texts`, and the count of each id as `(id, count)` by

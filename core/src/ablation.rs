@@ -8,53 +8,53 @@
 /// A mechanism that can be disabled. Each variant documents the behavior without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
-    /// Without: no ids are cached.
+    /// If disabled, no ids are cached.
     Cache,
-    /// Without: only pieces of up to 15 bytes, and runs, are cached.
+    /// If disabled, only pieces of up to 15 bytes, and runs, are cached.
     LongTables,
-    /// Without: cached ids take 32 bits each, never 20.
+    /// If disabled, cached ids take 32 bits each, never 20.
     PackedIds,
-    /// Without: misses are resolved one by one.
+    /// If disabled, misses are resolved one by one.
     MissBatches,
-    /// Without: memory is not prefetched.
+    /// If disabled, memory is not prefetched.
     Prefetch,
-    /// Without: memory uses pages of the default size.
+    /// If disabled, memory uses pages of the default size.
     HugePages,
-    /// Without: there is one workspace, so only one of two concurrent calls has a cache.
+    /// If disabled, there is one workspace, so only one of two concurrent calls has a cache.
     Pool,
-    /// Without: each id becomes a new Python `int`.
+    /// If disabled, each id becomes a new Python `int`.
     IntCache,
-    /// Without: the ids of each long text get newly allocated memory.
+    /// If disabled, the ids of each long text get newly allocated memory.
     BufferPool,
-    /// Without: short pieces are merged one by one.
+    /// If disabled, short pieces are merged one by one.
     Lanes,
-    /// Without: Chinese and similar pieces are not split at boundaries before merging.
+    /// If disabled, Chinese and similar pieces are not split at boundaries before merging.
     Boundaries,
-    /// Without: merging starts with single bytes.
+    /// If disabled, merging starts with single bytes.
     FirstParts,
-    /// Without: short pieces are merged with a heap, like long pieces.
+    /// If disabled, short pieces are merged with a heap, like long pieces.
     Scan,
-    /// Without: portable code replaces vector instructions.
+    /// If disabled, portable code replaces vector instructions.
     Vectors,
-    /// Without: encoding_rs converts non-ASCII text from code points.
+    /// If disabled, encoding_rs converts non-ASCII text from code points.
     CodePoints,
-    /// Without: only an automaton searches for added tokens of a `tokenizer.json`.
+    /// If disabled, only an automaton searches for added tokens of a `tokenizer.json`.
     Beginnings,
-    /// Without: pieces over characters are cut only at characters that are not tokens.
+    /// If disabled, pieces over characters are cut only at characters that are not tokens.
     Cuts,
-    /// Without: the normalizer and the model see whole texts, cached words included.
+    /// If disabled, the normalizer and the model see whole texts, cached words included.
     Chunks,
-    /// Without: text is cut into cached words only next to ASCII characters.
+    /// If disabled, text is cut into cached words only next to ASCII characters.
     Settled,
-    /// Without: every word of a SentencePiece Unigram model is searched, and none is looked up.
+    /// If disabled, every word of a SentencePiece Unigram model is searched, and none is looked up.
     Margins,
-    /// Without: token splits of a `tokenizer.json` are computed, not read from its merges.
+    /// If disabled, token splits of a `tokenizer.json` are computed, not read from its merges.
     ListedSplits,
-    /// Without: words between spaces are cut character by character.
+    /// If disabled, words between spaces are cut character by character.
     Windows,
-    /// Without: each text of a batch creates an object with all fields.
+    /// If disabled, each text of a batch creates an object with all fields.
     Rows,
-    /// Without: chat templates call the methods of strings and dicts through Python.
+    /// If disabled, chat templates call the methods of strings and dicts through Python.
     NativeMethods,
 }
 

@@ -56,7 +56,7 @@ pub enum Whole {
     Never,
 }
 
-/// Result of encoding the text of a token.
+/// Result of encoding a token's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoundTrip {
     /// The token itself.

@@ -198,7 +198,7 @@ fn narrowed<'a>(units: &[u32], room: &'a mut [u16; 2 * BLOCK]) -> &'a [u16] {
 fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
     const SAMPLES: usize = 64;
     const SAMPLE: usize = 64;
-    /// Number of units for which even room for the widest characters is small.
+    /// Number of units up to which room for the widest characters takes little memory.
     const SHORT_TEXT: usize = 2 * SAMPLES * SAMPLE;
     let more = |unit: &U| -> usize {
         let unit: u32 = (*unit).into();
@@ -237,7 +237,7 @@ mod tests {
 
     use super::{CodePoints, Tier};
 
-    /// Checks, on each tier, the text and whether it was repaired.
+    /// Checks the converted text, and whether it was repaired, on each tier.
     fn check(code_points: CodePoints<'_>, expected: &str, repaired: bool) {
         for tier in Tier::all() {
             let mut text = "before".to_owned();

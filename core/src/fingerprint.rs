@@ -1,5 +1,5 @@
-//! The fingerprint of an encoding: the SHA-256 digest of a canonical form of everything that
-//! decides ids.
+//! The fingerprint of an encoding: the SHA-256 digest of everything that decides ids, in canonical
+//! form.
 
 use crate::direct::Direct;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Fixed positions of a text: special tokens and given ids, which are not encoded.
+//! Fixed positions in a text: special tokens and given ids, which are not encoded.
 
 /// Ids at a fixed position.
 #[derive(Debug, Clone, PartialEq, Eq)]

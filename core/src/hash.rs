@@ -16,7 +16,7 @@ pub fn hash16(key: [u64; 2], seeds: [u64; 2]) -> u64 {
     fold(key[0] ^ seeds[0], key[1] ^ seeds[1])
 }
 
-/// Seeds of tables whose keys are all known when the tables are built.
+/// Seeds for tables whose keys are all known when the tables are built.
 pub const FIXED_SEEDS: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345];
 
 /// Returns unpredictable seeds, for tables whose keys come from untrusted text.

@@ -31,8 +31,8 @@ impl Zeroed {
         Some(Self { map, start, length })
     }
 
-    /// Uses huge pages for untouched memory; the system may move the rest over time. Best effort:
-    /// systems without huge pages use small pages.
+    /// Uses huge pages for untouched memory; the system may move other memory to huge pages over
+    /// time. Best effort: systems without huge pages use small pages.
     pub fn use_huge_pages(&self) {
         if Mechanism::HugePages.is_used() {
             system::advise_huge_pages(&raw const self.map[..]);
@@ -54,8 +54,8 @@ impl Zeroed {
     }
 }
 
-/// Asks the system to use huge pages for large memory as it is first touched: 512 times fewer page
-/// faults than with small pages. Best effort.
+/// Asks the system to back a large block of memory with huge pages when it is first touched: 512
+/// times fewer page faults than with small pages. Best effort.
 pub fn advise_huge_pages<T>(memory: *const [T]) {
     if memory.len().saturating_mul(size_of::<T>()) >= HUGE_PAGE && Mechanism::HugePages.is_used() {
         system::advise_huge_pages(memory);

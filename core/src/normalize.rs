@@ -62,11 +62,11 @@ impl Normalization {
     }
 }
 
-/// Maps normalized text to the original by the ranges that were rewritten. All other text is
-/// unchanged.
+/// Maps positions in normalized text to the original, by the ranges that were rewritten. All other
+/// text is unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Alignment {
-    /// Ascending and disjoint byte ranges `(of the normalized text, of the original)`.
+    /// Ascending, disjoint byte ranges `(in the normalized text, in the original)`.
     rewritten: Vec<(Range<usize>, Range<usize>)>,
 }
 
@@ -77,7 +77,7 @@ impl Alignment {
         self.position(span.start, false)..self.position(span.end, true)
     }
 
-    /// Returns the position in the original of byte `position` of the normalized text, if the texts
+    /// Returns the original position for byte `position` of the normalized text, if the texts
     /// before and after it normalize independently.
     pub fn boundary(&self, position: usize) -> Option<usize> {
         let (low, high) = (self.position(position, false), self.position(position, true));

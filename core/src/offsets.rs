@@ -10,7 +10,7 @@ pub struct TokenEnd {
     /// End in bytes, rounded down if the token ends inside a character or a range that
     /// normalization rewrote.
     pub low: usize,
-    /// End rounded up.
+    /// End in bytes, rounded up.
     pub high: usize,
 }
 

@@ -37,7 +37,7 @@ impl Workspace {
         })
     }
 
-    /// Returns the batch, and the encoder of its pieces.
+    /// Returns the batch, and an encoder for its pieces.
     #[inline(always)]
     pub(crate) fn parts<'a, R: Resolve>(
         &'a mut self,
@@ -155,7 +155,7 @@ impl Pool {
         encoder.append(text.as_bytes(), pieces, ids)
     }
 
-    /// Appends the ids of the words of a text, like [`Pool::encode_pieces`].
+    /// Appends the ids of a text's words, like [`Pool::encode_pieces`].
     pub fn encode_words(
         &self,
         resolver: &impl Resolve,

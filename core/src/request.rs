@@ -9,7 +9,7 @@ use crate::special_tokens::{Names, Selection, SpecialTokens};
 /// ordinary text.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Special tokens that text may become.
+    /// Special tokens that the text may contain.
     pub allowed: Selection,
     /// Names that cause an error.
     pub disallowed: Disallowed,

@@ -26,13 +26,13 @@ pub trait MergeTable {
 
 /// Parts of one piece, numbered by their first units.
 pub(crate) trait Merges {
-    /// Returns the rank of the merge of two neighbors, or [`NONE`].
+    /// Returns the rank of merging two neighbors, or [`NONE`].
     fn rank(&mut self, left: usize, right: usize) -> Result<u32>;
 
     /// Merges two neighbors into a part with the number of the left neighbor.
     fn join(&mut self, left: usize, right: usize, rank: u32) -> Result<()>;
 
-    /// Returns true if a candidate of this rank merges two neighbors whose merge now ranks `now`.
+    /// Returns true if a candidate of this rank is current for neighbors that now merge at `now`.
     fn is_current(&self, rank: u32, now: u32) -> bool {
         rank == now
     }
@@ -47,13 +47,13 @@ pub(crate) trait Merges {
 /// its memory from piece to piece.
 #[derive(Debug, Default)]
 pub(crate) struct HeapMerger {
-    /// Rank of the merge of each part with the next part, or [`NONE`].
+    /// Rank of merging each part with the next part, or [`NONE`].
     ranks: Vec<u32>,
     /// Numbers of the previous part and of the next part, for each part.
     previous: Vec<usize>,
     next: Vec<usize>,
     candidates: BinaryHeap<Reverse<(u32, usize)>>,
-    /// Parts of [`HeapMerger::merge_ranks`].
+    /// The parts that [`HeapMerger::merge_ranks`] merges.
     parts: Vec<u32>,
 }
 
@@ -128,7 +128,7 @@ impl HeapMerger {
         (0..count).try_for_each(|left| self.set_rank(merges, left))
     }
 
-    /// Looks up the merge of the part at `left` with the next part.
+    /// Looks up the rank of merging the part at `left` with the next part.
     fn set_rank(&mut self, merges: &mut impl Merges, left: usize) -> Result<()> {
         let right = self.next[left];
         let rank = if right < self.next.len() { merges.rank(left, right)? } else { NONE };

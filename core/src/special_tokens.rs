@@ -16,14 +16,14 @@ pub struct SpecialTokens {
     all: Names,
 }
 
-/// A selection of the special tokens of an encoding.
+/// A selection of an encoding's special tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// No special tokens.
     None,
     /// All special tokens.
     All,
-    /// One flag for each name of [`SpecialTokens::all`].
+    /// One flag for each name in [`SpecialTokens::all`].
     Some(Vec<bool>),
 }
 
@@ -96,7 +96,7 @@ impl Automaton {
 /// swaps form one cycle, which takes quadratic time. The states of this pattern come first, join
 /// the swaps, and keep the cycles short.
 fn ballast(names: usize) -> Option<Vec<u8>> {
-    /// Number of states in a cycle.
+    /// Number of states in each cycle of swaps.
     const CYCLE: usize = 16;
     /// For fewer names, even one cycle takes hardly any time.
     const MANY: usize = 512;

@@ -18,9 +18,9 @@ pub struct State(u32);
 pub struct Stops {
     /// Last byte of each state.
     bytes: Vec<u8>,
-    /// First extension of each state; then the number of states.
+    /// The first state that extends each state; then the number of states.
     longer: Vec<u32>,
-    /// Longest other state that is a suffix of each state.
+    /// For each state, the longest other state that is its suffix.
     suffixes: Vec<u32>,
     /// The first state of each length.
     first_of_length: Vec<u32>,

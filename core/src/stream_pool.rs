@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::stops::{State, Stops};
 use crate::token_table::{TokenKind, TokenTable};
 
-/// Maximum number of bytes of an incomplete character.
+/// Maximum number of bytes in an incomplete character.
 const MOST_PENDING: usize = 3;
 
 const BROKEN: &str = "\u{fffd}";
@@ -70,7 +70,7 @@ struct Stream {
     is_from_prompt: bool,
     /// Complete characters that have not been emitted.
     text: String,
-    /// Number of bytes of `text` whose characters were counted, and that count.
+    /// Number of bytes of `text` that were counted as characters, and their number of characters.
     counted: (usize, usize),
     /// State of the stop strings after `text`.
     state: State,
@@ -458,7 +458,7 @@ mod tests {
                 String::from_utf8_lossy(&bytes.concat()).into_owned()
             };
             let whole = decode(ids.len());
-            // The first end of a stop string, and the longest stop string that ends there.
+            // Where a stop string first ends, and the length of the longest stop string there.
             let end = (0..=whole.len()).filter(|&end| whole.is_char_boundary(end)).find_map(|end| {
                 let stops = stops.iter().filter(|stop| whole[..end].ends_with(**stop));
                 stops.map(|stop| stop.len()).max().map(|length| (end, length))

@@ -42,8 +42,8 @@ mod allocated {
     }
 }
 
-/// Asks for huge pages where `memory` is first touched; the system may move the rest over time.
-/// Best effort: systems other than Linux decide for themselves.
+/// Asks for huge pages where `memory` is first touched; the system may move other memory to huge
+/// pages over time. Best effort: systems other than Linux decide for themselves.
 pub(crate) fn advise_huge_pages<T>(memory: *const [T]) {
     #[cfg(target_os = "linux")]
     advise(memory, libc::MADV_HUGEPAGE);

@@ -115,7 +115,7 @@ struct Queue<R> {
 struct Progress<R> {
     next: usize,
     is_stopped: bool,
-    /// Indexed by share.
+    /// Outcomes of finished shares, indexed by share.
     done: Vec<Option<Outcome<R>>>,
     /// Results already taken, for reuse; never more than the reserved capacity.
     spare: Vec<R>,

@@ -26,14 +26,14 @@ pub enum TokenKind {
 #[derive(Debug)]
 pub struct TokenTable {
     bytes: Vec<u8>,
-    /// The end of the bytes of each id, after a 0 for the start of the first id.
+    /// The end of each id's bytes, after a 0 for the start of the first id.
     ends: Vec<u32>,
     kinds: Vec<u8>,
     /// A bit for each id whose bytes are whole characters.
     characters: Vec<u64>,
     /// Id of a token to which text with its bytes never encodes.
     unspelled: Option<u32>,
-    /// Created on first use.
+    /// The tokens sorted by their bytes, created on first use.
     sorted: OnceBox<Sorted>,
 }
 

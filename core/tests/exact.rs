@@ -47,7 +47,7 @@ enum Numbers {
     Last,
 }
 
-/// A small vocabulary, and pieces made of its tokens and of the parts of its tokens.
+/// A small vocabulary, and pieces made of its tokens and their parts.
 #[derive(Debug, Clone)]
 struct Case {
     tokens: Vec<Token>,
@@ -354,7 +354,7 @@ fn images_that_are_cut_off_are_refused() {
     for end in some {
         assert!(Vocabulary::from_image(&image[..end]).is_err(), "{end} bytes");
     }
-    // At an unaligned address.
+    // Images at unaligned addresses are also refused.
     let mut shifted = vec![0];
     shifted.extend_from_slice(image);
     assert!(Vocabulary::from_image(&for_good(&shifted)[1..]).is_err());

@@ -48,7 +48,7 @@ fn check_shape(text: &str, pieces: &[(usize, usize)]) -> TestCaseResult {
     Ok(())
 }
 
-/// Parts of regex syntax, some of them rare or broken.
+/// Fragments of regex syntax, some rare or broken.
 const ATOMS: &str = r". \s \S \p{L} \p{Lu} [^\s] [a-c&&[^b]] \b ^ $ \z \Z (?=a) (?!a) (?<=a) (?<!ab) (?<=a+) \1
     \k<x> (?<x>a) (?i) (?i:s) (?>a+) \K \G \R \X \N \h \x{110000} \u{41} [ ) ( ] \ () {9999}
     {1000}{1000} \p{Nope} (?(1)a|b) (?R) (?# [[:alpha:]] |";

@@ -107,7 +107,7 @@ fn charsmap_of(rules: &BTreeMap<String, String>) -> Vec<u8> {
     [&(trie.len() as u32).to_le_bytes()[..], &trie, &list].concat()
 }
 
-/// A text, a score and a type.
+/// A piece: its text, score and type.
 type Piece = (String, f32, u64);
 
 /// Generates pieces that form a model, or a few arbitrary pieces, which may repeat.

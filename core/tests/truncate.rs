@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// Parts of ordinary text have nearly all tokens asked for, since its tokens do not change.
+/// Parts of ordinary text have nearly as many tokens as requested, since its tokens do not change.
 #[test]
 fn parts_of_ordinary_text_have_all_tokens_asked_for() {
     let encoding = encoding(CL100K, Normalization::Nfc, Vec::new());

@@ -63,7 +63,7 @@ pub fn encode_each<T: Send>(
 
 /// Fails if there is no memory for the encodings of these inputs, which are many small allocations.
 fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
-    /// Bytes of memory per byte of text; the next constants are per input, and for the rest.
+    /// Memory in bytes per byte of text; the next constants are per input, and for everything else.
     const BYTE: usize = 100;
     const INPUT: usize = 1024;
     const MORE: usize = 1 << 20;

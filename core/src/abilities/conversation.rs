@@ -81,7 +81,7 @@ impl Conversation {
         self.text.len()
     }
 
-    /// Returns the bytes of memory in use.
+    /// Returns the memory in use, in bytes.
     pub fn memory(&self) -> usize {
         let raw = self.raw.as_ref();
         self.text.capacity()
@@ -98,7 +98,7 @@ impl Conversation {
         is_empty || self.is_searched == is_text
     }
 
-    /// Returns a copy of the end of the prompt, for [`Conversation::append_prompt`].
+    /// Returns a copy of the prompt's end, for [`Conversation::append_prompt`].
     pub fn end(&self) -> Result<Prompt> {
         self.end.prompt.copy_from(0)
     }
@@ -205,8 +205,8 @@ impl Conversation {
         Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
     }
 
-    /// Replaces the text with a prompt's, before the call of [`Prompt::finish`]. Normalizes the
-    /// runs of text between the fixed positions.
+    /// Replaces the text with an unfinished prompt: [`Prompt::finish`] has not been called.
+    /// Normalizes the runs of text between the fixed positions.
     pub fn update_prompt(&mut self, pipeline: &Pipeline, prompt: Prompt) -> Result<usize> {
         self.replace_prompt(pipeline, prompt, 0, 0)
     }

@@ -294,7 +294,7 @@ fn append_reduced(cluster: &str, class_of: impl Fn(char) -> u8, reduced: &mut St
     }
 }
 
-/// Returns true if `mark` is a part of the decomposition of `cluster`.
+/// Returns true if `mark` is part of the decomposition of `cluster`.
 fn is_in(cluster: &str, mark: char) -> bool {
     let mut found = false;
     cluster.chars().for_each(|it| decompose_canonical(it, |part| found |= part == mark));
@@ -316,8 +316,7 @@ fn base_of(character: char) -> (char, usize) {
 struct Tables {
     /// Characters that may combine with the character before, and how the NFC form of each begins.
     combining: Vec<(char, char)>,
-    /// The first character of the decomposition of each composed NFC character, and the composed
-    /// character, sorted.
+    /// Sorted pairs: the first character of a decomposition, and the composed NFC character.
     composed: Vec<(char, char)>,
     /// Characters that normalization may replace, on their own or before a mark, and the first
     /// character of each decomposition, sorted.
@@ -363,7 +362,7 @@ impl Tables {
     }
 }
 
-/// Returns the first character of the NFC form of a character.
+/// Returns the first character of a character's NFC form.
 fn first_of(character: char) -> char {
     std::iter::once(character).nfc().next().unwrap_or(character)
 }

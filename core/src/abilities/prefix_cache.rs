@@ -1,4 +1,4 @@
-//! Encodes shared prefixes of prompts once: a tree of blocks of text with their ids.
+//! Encodes shared prefixes of prompts once: a tree of text blocks with their ids.
 //!
 //! A prompt is cut into blocks at positions where its ids can also be cut. The end of a block
 //! depends on nothing before the block, and its ids depend only on its contents. A path from the
@@ -32,7 +32,7 @@ const LEAST: usize = 256;
 /// Text at the end of a prompt with at most this many bytes is encoded again each time.
 const LONG_TAIL: usize = 4 * SPACING;
 
-/// Index of no block, at both ends of the list.
+/// Placeholder index for no block, at both ends of the list.
 const NONE: u32 = u32::MAX;
 
 /// Parent of the blocks that begin prompts.
@@ -85,7 +85,7 @@ pub struct Encoded {
 pub struct Stats {
     /// Number of prompts.
     pub prompts: u64,
-    /// Number of ids of all prompts.
+    /// Number of ids in all prompts.
     pub ids: u64,
     /// Number of ids that came from the cache.
     pub reused: u64,
@@ -272,7 +272,7 @@ impl PrefixCache {
         self.seeds
     }
 
-    /// Returns the bytes of memory in use.
+    /// Returns the memory in use, in bytes.
     pub fn memory(&self) -> usize {
         self.memory
     }
@@ -453,7 +453,7 @@ impl Node {
     }
 }
 
-/// Returns the bytes of memory of a block: its contents, its element of the vector, which may be
+/// Returns the memory of a block in bytes: its contents, its element in the vector, which may be
 /// half full, and its entry in the table.
 fn memory_of(text: &str, fixed: &[Fixed], ids: &[u32]) -> usize {
     const OVERHEAD: usize = 2 * size_of::<Node>() + 96;

@@ -99,7 +99,7 @@ struct Cutter<'a> {
     is_all: bool,
     /// A request that disallows nothing: the caller has checked the text.
     request: Request,
-    /// The length in bytes of the longest name of a special token.
+    /// The length in bytes of the longest special token name.
     longest_name: usize,
 }
 
@@ -366,7 +366,7 @@ impl<'a> Cutter<'a> {
         self.pipeline.token_ends(&self.text[part], &self.request.allowed, wanted)
     }
 
-    /// Counts the tokens of a part of the text.
+    /// Counts the tokens in a part of the text.
     fn count(&self, part: Range<usize>) -> Result<usize> {
         self.pipeline.count(&self.text[part], usize::MAX, &self.request)
     }

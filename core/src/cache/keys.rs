@@ -62,7 +62,7 @@ pub(crate) fn run_key(piece: &[u8]) -> Option<Key> {
     debug_assert!(piece.len() > SHORT);
     let [first, inner @ .., last, end] = piece else { return None };
     let what = if is_repeated(inner, 1) {
-        // Larger than any character, to distinguish the two kinds.
+        // Larger than any character, to tell the two kinds of runs apart.
         1 << 32 | u64::from(u32::from_le_bytes([*first, inner[0], *last, *end]))
     } else {
         let width = match first {

@@ -24,7 +24,7 @@ pub use size::CacheSize;
 pub(crate) use table::SetIndex;
 use table::{Found, Table, View};
 
-/// Maximum number of ids of a cached piece.
+/// Maximum number of ids for a cached piece.
 pub(crate) const MOST_IDS: usize = Ids::<16>::PACKED;
 
 /// The ids of pieces seen before.
@@ -166,7 +166,7 @@ impl CacheKey for LongKey {
     }
 }
 
-/// A view of the pieces with keys.
+/// A view for looking up pieces with keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShortPieces<'a> {
     seeds: [u64; 2],

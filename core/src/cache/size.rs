@@ -28,12 +28,12 @@ impl CacheSize {
         self.0
     }
 
-    /// Returns the size in bytes of the table of short pieces: half of the cache.
+    /// Returns the size in bytes of the table for short pieces: half of the cache.
     pub(super) fn short(self) -> usize {
         self.0 / 2
     }
 
-    /// Returns the size in bytes of each table of longer pieces: a quarter of the cache.
+    /// Returns the size in bytes of each table for longer pieces: a quarter of the cache.
     pub(super) fn longer(self) -> usize {
         self.0 / 4
     }

@@ -150,7 +150,7 @@ fn ids_that_need_more_bits_are_not_kept() {
         cache.insert(key, &ids);
         assert!(!cache.append(key, &mut vec![]));
     }
-    // The count takes bits of the first id, and many ids leave less room for each.
+    // The count takes bits of the first id; the more ids there are, the fewer bits each can have.
     for count in 1..60 {
         for (byte, large, most) in [
             (b'=', (1 << 20) - 2, 50),

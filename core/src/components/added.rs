@@ -33,7 +33,7 @@ pub struct AddedToken {
 /// Receives the parts of a text: added tokens with their ids, and the text between them.
 pub(crate) type EachRun<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
 
-/// Number of copies of a token's content made to add the token, and its other memory in bytes.
+/// Number of copies of a token's content made while adding it, and its other memory in bytes.
 const COPIES: usize = 6;
 const TOKEN: usize = 512;
 

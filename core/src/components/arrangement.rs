@@ -7,7 +7,7 @@ use crate::components::spec::{PostProcessor, SequenceId, TemplatePiece};
 pub enum RowPart {
     /// Ids without text.
     Special {
-        /// The ids.
+        /// The ids to add.
         ids: Vec<u32>,
         type_id: u32,
     },

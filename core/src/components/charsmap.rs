@@ -80,7 +80,7 @@ impl Charsmap {
         found.map(|start| self.replacement(start)).transpose()
     }
 
-    /// Whether the two-character line end, one cluster, has a rule that its first character lacks.
+    /// Whether the line end `\r\n`, which is one cluster, has a different rule than `\r` alone.
     pub(crate) fn joins_line_ends(&self) -> Result<bool> {
         Ok(self.rule("\r\n")? != self.rule("\r")?)
     }

@@ -119,7 +119,7 @@ mod tests {
             // No settled character composes with the character before it.
             let parts = decompose(text.clone());
             assert!(parts.chars().skip(1).all(|part| !is_settled(part)), "{text:?}");
-            // Also holds if composition makes the character from a settled character.
+            // This also holds for characters that are composed from a settled character.
             assert!(borders(&format!(" {text}")).contains(&1), "{text:?}");
             assert!(borders(&format!("{text} ")).contains(&text.len()), "{text:?}");
             for form in [text.nfkd().map(|(c, _)| c).collect::<String>(), decompose(text.clone())] {

@@ -35,7 +35,7 @@ pub(crate) enum Decoder {
     /// Character that replaces spaces, and whether the first token loses it.
     Metaspace(char, bool),
     WordPiece(WordPiece),
-    /// Suffix of the last token of a word.
+    /// Suffix of a word's last token.
     Bpe(String),
     Ctc(Ctc),
     Sequence(Vec<Decoder>),
@@ -125,7 +125,7 @@ impl Decoder {
         for part in parts {
             match part {
                 Self::Fuse => is_fused = true,
-                // Changes only the start of the text.
+                // This decoder changes only the start of the text.
                 Self::Strip { stop: 0, .. } if is_fused => {}
                 Self::ByteFallback if !is_split && !is_fused => {
                     (byte, is_split) = (byte_of(&tokens[1]), true);

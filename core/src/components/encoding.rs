@@ -115,7 +115,7 @@ impl Encoding {
         }
     }
 
-    /// Returns the range of tokens of a sequence.
+    /// Returns the token range of a sequence.
     pub fn sequence_range(&self, sequence: usize) -> Range<usize> {
         let found = self.sequence_ranges.iter().find(|(number, _)| *number == sequence);
         found.map_or(0..self.len(), |(_, range)| range.clone())

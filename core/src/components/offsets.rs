@@ -48,7 +48,7 @@ impl AlignedText {
         Ok(Self { text: joined(text, "")?, origins, is_whole: false, begin: 0 })
     }
 
-    /// Moves the start of the original to the origin of the first byte of the text.
+    /// Moves the start of the original to the origin of the text's first byte.
     pub(crate) fn begin_here(&mut self) {
         let first = self.origins.first().filter(|_| self.is_whole);
         self.begin = first.map_or(0, |origin| origin.0);
@@ -123,8 +123,7 @@ impl AlignedText {
         let mut text = String::new();
         reserve_text(&mut text, self.text.len())?;
         let mut origins = with_capacity(self.origins.len())?;
-        // First byte of a character with its marks in the new text, and their bytes in the old
-        // text.
+        // Start of a character and its marks in the new text, and their byte range in the old text.
         let (mut first, mut source, mut is_kept) = (0, 0..0, true);
         for (character, count) in changes {
             poll(character.len_utf8())?;

@@ -373,7 +373,7 @@ pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) 
     encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction)
 }
 
-/// Returns the padded length of the rows of a batch, given the length of the longest row.
+/// Returns the padded length of a batch's rows, given the length of the longest row.
 pub fn padded_length(longest: usize, padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,

@@ -1,4 +1,4 @@
-//! JSON schema of the components of a tokenizer file: normalizer, pre-tokenizer and so on.
+//! JSON schema of a tokenizer file's components: normalizer, pre-tokenizer and so on.
 
 use std::collections::BTreeMap;
 

@@ -275,7 +275,7 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether the characters of pieces represent bytes; `before` tells whether the text's do.
+    /// Whether the characters of pieces represent bytes; `before` says so for the text itself.
     pub(crate) fn represents_bytes(&self, before: bool) -> bool {
         match self {
             Self::ByteLevel { .. } => true,
@@ -560,7 +560,7 @@ impl Split {
         self.spec.as_ref().is_some_and(|spec| spec.represents_bytes(false))
     }
 
-    /// Returns the core's splitter: the pattern's, or any splitter if the core receives pieces.
+    /// Returns the core's splitter: for the pattern, or arbitrary if the core receives pieces.
     pub(crate) fn splitter(&self) -> Result<Splitter> {
         Splitter::new(match &self.plan {
             Plan::Pattern { pattern, .. } => pattern,

@@ -119,7 +119,7 @@ impl Direct {
         self.encode_normal(&text, &request.allowed, sink)
     }
 
-    /// Returns the number of tokens of a text, or any number above `limit` if the text has more.
+    /// Returns the number of tokens in a text, or any number above `limit` if the text has more.
     pub(crate) fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
         let mut count = Count::till(limit);
         self.encode(text, request, &mut count)?;

@@ -127,7 +127,7 @@ impl Direct {
         self.splitter().is_family() && self.normalization().keeps(run)
     }
 
-    /// Returns the length of the text of an id.
+    /// Returns the length of an id's text.
     pub(crate) fn text_size(&self, id: u32) -> usize {
         self.token_bytes(id).map_or(0, <[u8]>::len)
     }

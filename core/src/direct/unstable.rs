@@ -32,7 +32,7 @@ impl Direct {
         Ok((stable, completions))
     }
 
-    /// Returns the number of ids of the last piece of a normalized text.
+    /// Returns how many ids the last piece of a normalized text has.
     fn last_piece_size(&self, text: &str, allowed: &Selection) -> Result<usize> {
         let (mut last, mut ids) = (Vec::new(), Vec::new());
         self.split_normal(text, allowed, |run, pieces| {

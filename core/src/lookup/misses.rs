@@ -162,7 +162,7 @@ impl Misses {
                     }
                 }
             } else if is_key_of_other(probe.key) && length_of(probe.key) <= LANES_LIMIT {
-                // Merged as a whole: merging segment by segment would give the same ids.
+                // The piece is merged as a whole: merging its segments would give the same ids.
                 if single.append_known_or_token(text, probe.piece(), vocabulary, found) {
                     miss.found = start..found.len();
                 } else {

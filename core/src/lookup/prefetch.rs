@@ -92,7 +92,7 @@ impl ProbeBatch {
     ) {
         let bytes = &text[piece.start..piece.end];
         let is_segmented = boundaries.is_some() && bytes.len() > 3 && {
-            // A character of a different kind may come first.
+            // The first character may be of a different kind, such as a space.
             let second = (1..4).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(4);
             [0, second].iter().any(|&at| three_byte_char(&bytes[at..]).is_some())
         };

@@ -58,9 +58,9 @@ struct LaneBlock {
     lowest: Row,
     /// Rows of the parts that have merged with the next part, which is still in place.
     merged: Row,
-    /// Number of parts of each piece.
+    /// Number of parts in each piece.
     counts: Row,
-    /// Maximum number of parts of any piece.
+    /// Maximum number of parts in any piece.
     height: usize,
     /// One bit for each lane whose piece still merges.
     active: u32,
@@ -102,8 +102,8 @@ impl LaneMerger {
         Self { tier, buffers: None }
     }
 
-    /// Calls `done` with the ids of each of `pieces` of `text`, each of 1 to [`LANES_LIMIT`] bytes,
-    /// and its associated value, in any order. Skips pieces with a byte that is not a token. For
+    /// Calls `done` with each of `pieces`, its associated value and its ids, in any order. A piece
+    /// has 1 to [`LANES_LIMIT`] bytes of `text`. Skips pieces with a byte that is not a token. For
     /// ordered vocabularies only.
     pub(crate) fn merge<T: Copy>(
         &mut self,

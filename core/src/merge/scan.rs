@@ -43,7 +43,7 @@ impl Parts {
         this
     }
 
-    /// Finds the rank of the merge of part `right` with its predecessor.
+    /// Finds the rank of merging part `right` with its predecessor.
     #[inline(always)]
     fn find_rank(&mut self, pairs: &Pairs, right: usize) {
         self.ranks[right - 1] = pairs.merged(self.parts[right - 1], self.parts[right]);

@@ -39,13 +39,13 @@ pub(crate) struct Bpe {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) header: Header,
-    /// Mapping between the ids of the core and the ids of the file; `None` if both are equal.
+    /// Mapping between the ids of the core and the ids of the file; `None` if they are the same.
     pub(super) ids: Option<Ids>,
     others: Others,
     size: usize,
     /// List of merges, if the core cannot encode every piece.
     pub(super) listed: Option<Listed>,
-    /// Whether the core merges as the list does, for all pieces whose bytes are tokens.
+    /// Whether the core gives the same ids as the list, for pieces whose bytes are all tokens.
     pub(super) is_core: bool,
     merges: Merges,
     /// Characters that merging starts from; `None` if merging starts from the bytes that characters
@@ -58,7 +58,8 @@ pub(super) struct Table {
     first_hidden: Option<u32>,
     /// SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
-    /// The same lists over characters, for pieces with characters that do not represent bytes.
+    /// A model of the same lists over characters, for pieces with characters that do not represent
+    /// bytes.
     pub(super) over_characters: OnceBox<WordBpe>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Built {
     pub(crate) size: usize,
     /// List of merges, if the core cannot encode every piece.
     pub(crate) listed: Option<Listed>,
-    /// Whether the core merges as the list does, for all pieces whose bytes are tokens.
+    /// Whether the core gives the same ids as the list, for pieces whose bytes are all tokens.
     pub(crate) is_core: bool,
     pub(crate) merges: Merges,
 }
@@ -65,7 +65,7 @@ impl Others {
 /// List of merges, for writing files.
 #[derive(Debug)]
 pub(crate) enum Merges {
-    /// Rank of a token of the core, and the length in bytes of its first part.
+    /// Rank of a core token, and the length of its first part in bytes.
     Cuts(Vec<(u32, u32)>),
     /// Pairs of ids.
     Pairs(Vec<Pair>),
@@ -112,7 +112,7 @@ pub(crate) fn build_in_bytes(
 /// Maps token texts to ids. If a token occurs twice, the last id counts.
 pub(crate) type TokenIds<'a> = HashMap<&'a str, u32, FixedState>;
 
-/// Looks up the ids of the two tokens of each merge.
+/// Looks up the ids of each merge's two tokens.
 pub(crate) fn pairs(ids: &TokenIds<'_>, merges: &MergeList) -> Result<Vec<Pair>> {
     merges.check_lines()?;
     let mut pairs = Vec::with_capacity(merges.len());
@@ -196,7 +196,7 @@ pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usi
     let mut products = Vec::with_capacity(merges.len());
     let mut is_made = vec![false; count];
     let mut steps = 4 * count;
-    // Index of the last product, and the length of the first part in each of its merges.
+    // Index of the last product, and the lengths of the first parts in its merges.
     let (mut place, mut cuts) = (0, Vec::new());
     for [left, right] in merges.iter() {
         let is_product = |place: usize| {
@@ -331,12 +331,12 @@ impl General<'_> {
         let mut buffer = Vec::new();
         for (place, &(left, right)) in (0..).zip(self.merges) {
             let (Some(a), Some(b)) = (self.tokens.get(&left), self.tokens.get(&right)) else {
-                // Merging starts from bytes and never produces a part that represents no bytes ...
+                // Merging starts from bytes, so tokens that represent no bytes never merge.
                 if let Unknown::Token { id, .. } = unknown
                     && !has_all
                     && (left == id || right == id)
                 {
-                    // ... except the unknown token.
+                    // Unlike other such tokens, the unknown token could merge.
                     return Err(Error::unsupported(
                         format!("model.merges[{place}]"),
                         "a merge of the token for unknown bytes",

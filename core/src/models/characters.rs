@@ -138,8 +138,8 @@ pub(crate) fn in_bytes<'a>(
     Ok(InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters })
 }
 
-/// Returns, for each merge, the last character of its first token and the first of its second.
-/// Fails for merges that never apply, because text is cut around unknown characters.
+/// Returns, for each merge, the last character of its first token and the first character of its
+/// second token. Fails for merges that never apply, because text is cut around unknown characters.
 fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result<Vec<[char; 2]>> {
     let mut joined: Vec<[char; 2]> = Vec::new();
     let made: HashSet<u32, FixedState> = characters.made().collect();
@@ -328,8 +328,8 @@ impl Characters {
         &self.cutter
     }
 
-    /// Calls `found` with the tokens of characters outside the vocabulary, and the length of the
-    /// text of each token, in the order of [`Unknown::meet`].
+    /// Calls `found` with the tokens of characters outside the vocabulary, and the length of each
+    /// token's text, in the order of [`Unknown::meet`].
     pub(crate) fn each_unknown(
         &self,
         text: &str,

@@ -184,7 +184,7 @@ impl Deref for Model {
 }
 
 impl Model {
-    /// Wraps the direct stage of a pipeline of ranks, for its tokens and ids.
+    /// Creates a model with the tokens and ids of a direct stage.
     pub(crate) fn of_direct(direct: Arc<Direct>) -> Self {
         Self::Bpe(Bpe::of_direct(direct))
     }

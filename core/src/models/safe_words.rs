@@ -21,7 +21,7 @@ use crate::error::Result;
 
 /// Maximum length in bytes of a word that is looked up.
 const LONGEST: usize = 64;
-/// Limit of small sums, and half of the last bit of such a sum.
+/// Limit for small sums, and half the value of their last bit.
 const SMALL: Limit = Limit { sum: 16_384.0, rounding: 1.0 / 2048.0 };
 const LARGE: Limit = Limit { sum: 100_000.0, rounding: 1.0 / 256.0 };
 /// Flag on the first id of a word: one for ids that the cache can pack, one for larger ids.
@@ -41,7 +41,7 @@ struct Marks {
     searched: u32,
     /// Precedes the ids of a word that must be searched if the sum is not [`SMALL`].
     small: u32,
-    /// Added to the first id or mark of a word.
+    /// Flag added to the first id or mark of a word.
     first: u32,
 }
 

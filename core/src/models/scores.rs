@@ -7,7 +7,7 @@ pub(crate) fn order_of_scores(scores: &[f32], version: Version) -> Vec<i32> {
     let zero = |score: f32| if version == Version::V021 { score + 0.0 } else { score };
     let order = |&score: &f32| {
         let bits = zero(score).to_bits() as i32;
-        // As integers, negative floats are in reverse order.
+        // The bits of negative floats, read as integers, are in reverse order.
         if bits < 0 { !bits | i32::MIN } else { bits }
     };
     scores.iter().map(order).collect::<Vec<_>>()

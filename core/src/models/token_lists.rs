@@ -47,7 +47,7 @@ impl TokenList {
         &self.ids
     }
 
-    /// Returns the total number of bytes of all texts.
+    /// Returns the total number of bytes in all texts.
     pub(crate) fn byte_len(&self) -> usize {
         self.texts.text.len()
     }

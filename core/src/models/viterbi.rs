@@ -39,9 +39,9 @@ pub(crate) struct Viterbi {
 /// Word boundaries that no token crosses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cuts {
-    /// Between another character and a mark.
+    /// Whether to cut between another character and a mark.
     pub(super) before_mark: bool,
-    /// Between a mark and another character.
+    /// Whether to cut between a mark and another character.
     after_mark: bool,
 }
 
@@ -225,7 +225,7 @@ impl Viterbi {
         count
     }
 
-    /// Finds the path of a part of a text, from its end, and updates the sum.
+    /// Finds the path through a part of a text, from its end, and updates the sum.
     fn walk_part(
         &self,
         part: &str,

@@ -95,7 +95,7 @@ impl Vocab {
         self.tokens.iter()
     }
 
-    /// Returns [`LOST`] unless each byte has a token: represented, or in `fallback`.
+    /// Returns [`LOST`] unless each byte has a token, in the vocabulary or in `fallback`.
     pub(crate) fn why_bytes_are_lost(
         &self,
         is_byte_level: bool,

@@ -394,12 +394,12 @@ impl Pipeline {
         self.added.text(id).map(str::to_owned).or_else(|| self.model.id_to_token(id))
     }
 
-    /// Returns the id of a token of the model.
+    /// Returns the id of a token in the model.
     pub fn model_token_to_id(&self, token: &str) -> Option<u32> {
         self.model.token_to_id(token)
     }
 
-    /// Returns the token of the model with this id.
+    /// Returns the model's token with this id.
     pub fn model_id_to_token(&self, id: u32) -> Option<String> {
         self.model.id_to_token(id)
     }
@@ -415,7 +415,7 @@ impl Pipeline {
         tokens
     }
 
-    /// Returns the number of tokens of [`Pipeline::vocab`].
+    /// Returns the number of tokens in [`Pipeline::vocab`].
     pub fn vocab_size(&self, with_added_tokens: bool) -> Result<usize> {
         let added = match &self.direct {
             _ if !with_added_tokens => 0,

@@ -34,7 +34,7 @@ pub(crate) struct Chunks {
     ends: Ends,
     /// Whether that treatment affects whitespace inside chunks.
     has_ends: bool,
-    /// Result of each ASCII byte, as in [`Singles`].
+    /// Result for each ASCII byte, as in [`Singles`].
     ascii: [u8; 256],
     singles: Singles,
     /// Mark for whitespace before a piece, and whether a mark is added even without whitespace.
@@ -117,7 +117,7 @@ fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
 /// Smallest first byte of a multi-byte character.
 const FIRST_OF_SEVERAL: u8 = 0xc2;
 
-/// Result of each character up to U+FFFF in a chunk that is one piece; 0 if the character must go
+/// Result for each character up to U+FFFF in a chunk that is one piece; 0 if the character must go
 /// through all steps. Computed for 64 characters at a time, on first use.
 struct Singles(Box<[OnceBox<[u16; ROW]>]>);
 
@@ -360,7 +360,7 @@ struct Unknown<'a> {
     model: &'a Model,
     split: &'a Split,
     chunks: &'a Chunks,
-    /// The piece of a chunk.
+    /// Buffer for the piece of a chunk.
     piece: RefCell<String>,
 }
 

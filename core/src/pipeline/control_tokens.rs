@@ -13,7 +13,7 @@ pub(crate) struct Control {
     pub(crate) tokens: SpecialTokens,
     /// Ids that the model may produce from text, in ascending order.
     made: Vec<u32>,
-    /// A bit for the low bits of each of these ids: most ids need no search.
+    /// A bitmap of the low bits of these ids, so that most ids need no search.
     filter: Box<[u64; 64]>,
     /// Tokens that texts may contain while special tokens are encoded as ordinary text.
     pub(crate) ordinary: Selection,

@@ -26,7 +26,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the bytes of memory in use.
+    /// Returns the memory in use, in bytes.
     pub fn memory(&self) -> usize {
         self.runs.memory() + self.words.memory()
     }

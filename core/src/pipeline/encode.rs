@@ -49,7 +49,7 @@ pub enum CutOff {
     Unread,
 }
 
-/// Number of ids that truncation keeps of each sequence in a row.
+/// Number of ids that truncation keeps from each sequence in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLengths {
     /// Number of ids of the only or first sequence, and of the second sequence.

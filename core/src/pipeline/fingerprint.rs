@@ -1,5 +1,5 @@
-//! The fingerprint of a tokenizer: the SHA-256 digest of a canonical form of everything that
-//! decides ids.
+//! The fingerprint of a tokenizer: the SHA-256 digest of everything that decides ids, in canonical
+//! form.
 
 use crate::fingerprint::Digest;
 use serde_json::{Map, Value, json};

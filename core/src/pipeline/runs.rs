@@ -62,7 +62,7 @@ impl Pipeline {
         prompt.encode(&tokenizer, true, ids)
     }
 
-    /// Returns the number of tokens of a text, or any number above `limit` if there are more than
+    /// Returns the number of tokens in a text, or any number above `limit` if there are more than
     /// `limit`; stops soon after the limit.
     pub fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
         if let Some(direct) = self.direct() {

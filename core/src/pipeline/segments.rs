@@ -15,7 +15,7 @@ use crate::special_tokens::Selection;
 /// Maps byte ranges of a changed text to the original.
 pub type Originals<'a> = Box<dyn Fn(Range<usize>) -> Range<usize> + 'a>;
 
-/// Appends the ids of a run of a prompt, given by its bytes.
+/// Appends the ids of a prompt's run, given by its byte range.
 pub type EncodeRun<'a> = &'a mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Result<()>;
 
 /// The segments of a prompt, in order.
@@ -158,7 +158,7 @@ impl Prompt {
         Ok(end)
     }
 
-    /// Returns the bytes of memory in use.
+    /// Returns the memory in use, in bytes.
     pub fn memory(&self) -> usize {
         self.text.capacity()
             + self.fixed.capacity() * size_of::<(Fixed, usize)>()

@@ -80,8 +80,8 @@ impl Pipeline {
         }
     }
 
-    /// Returns the ends of tokens of a text, and the number of tokens. Tokens outside `wanted` may
-    /// be missing, and tokens after `wanted` may go uncounted.
+    /// Returns where the tokens of a text end, and the number of tokens. Tokens outside `wanted`
+    /// may be missing, and tokens after `wanted` may go uncounted.
     pub fn token_ends(
         &self,
         text: &str,
@@ -131,7 +131,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the length of the text of an id, in a run whose ids spell its text.
+    /// Returns the length of an id's text, in a run whose ids spell its text.
     pub fn text_size(&self, id: u32) -> usize {
         if let Some(direct) = self.direct() {
             return direct.text_size(id);

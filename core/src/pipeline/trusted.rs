@@ -218,8 +218,8 @@ impl Pipeline {
         made.into_iter().try_for_each(|(id, span)| found(id, span))
     }
 
-    /// Whether the normalized start of a text has offset 0 in `tokenizers`, if Metaspace requires
-    /// that.
+    /// Whether a normalized text begins at offset 0 in `tokenizers`, if the pre-tokenizer treats
+    /// the start of a text differently; otherwise true.
     fn begins_text(&self, text: &AlignedText) -> Result<bool> {
         let asks = self.split().spec().is_some_and(PreTokenizer::marks_beginning);
         let Some(normalizer) = self.normalizer().filter(|_| asks) else { return Ok(true) };

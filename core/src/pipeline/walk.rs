@@ -86,7 +86,7 @@ pub(crate) trait Tracer {
 }
 
 impl Pipeline {
-    /// Whether a list of ids can be the tracer.
+    /// Whether a plain list of ids can serve as the tracer.
     pub(crate) fn is_fast(&self) -> bool {
         // Random tokens are drawn only once, with all details.
         if self.model().sampling().is_some() {

@@ -294,9 +294,9 @@ impl Block<'_> {
         let suffix = rules.contraction == Contraction::Suffix;
         let mut candidates = match rules.contraction {
             Contraction::None => 0,
-            // At the start of a piece.
+            // Contractions at the start of a piece.
             Contraction::Lower | Contraction::AnyCase => masks.apostrophe & punct,
-            // At the end of a word.
+            // Contractions at the end of a word.
             Contraction::Suffix => masks.apostrophe & masks.letter << 1,
         };
         candidates &= masks.letter >> 1 | !(masks.valid >> 1);
@@ -350,8 +350,8 @@ struct Letters {
     caseless: u64,
 }
 
-/// Returns the tails of punctuation: newlines and slashes, from a newline directly after the
-/// punctuation on.
+/// Returns the tails of punctuation: newlines and slashes, beginning with a newline directly after
+/// the punctuation.
 #[inline(always)]
 fn tail(punct: u64, newline: u64, slash: u64) -> u64 {
     let members = newline | slash;

@@ -14,7 +14,7 @@ const MANY: usize = 4096;
 const MOST_SETS: usize = 64;
 const LONGEST_PREFIX: usize = 4;
 
-/// The number of bits of a word of a mask.
+/// The number of bits in a mask word.
 const WORD: usize = 32;
 
 /// The tokens of a table that [spell text](TokenTable::is_spelling), in ascending order of their
@@ -93,7 +93,7 @@ impl<'a> TokenTrie<'a> {
         self.table.get(id).get(place).copied()
     }
 
-    /// Returns the number of words of a mask: a bit for each id of the table.
+    /// Returns the number of words in a mask, which has a bit for each id of the table.
     pub fn words(self) -> usize {
         self.table.len().div_ceil(WORD)
     }

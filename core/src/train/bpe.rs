@@ -64,7 +64,7 @@ pub struct Trained {
     pub tokens: Vec<Vec<u8>>,
     /// All merges, in the order of learning.
     pub merges: Vec<Merge>,
-    /// Number of tokens of each corpus, encoded with the result.
+    /// Number of tokens in each corpus when encoded with the result.
     pub corpus_tokens: Vec<u64>,
 }
 
@@ -128,7 +128,7 @@ pub fn train(
 
 /// Encodes pieces with the base.
 enum BaseEncoder {
-    /// The base has single bytes only: the number of each byte.
+    /// For a base of single bytes only: the number of each byte's token.
     Bytes(Box<[Option<u32>; 256]>),
     Vocabulary(Box<Vocabulary>),
 }

@@ -29,7 +29,7 @@ const NONE: u32 = u32::MAX;
 /// Cell value: the count of the piece needs more than 32 bits and is in `Corpus::large`.
 const LARGE_COUNT: u32 = u32::MAX;
 
-/// Bit of a length: the cell is the last cell of a token, not the first.
+/// Bit in a length: the cell is the last cell of a token, not the first.
 const ENDS: u32 = 1 << 31;
 
 /// Prefetch distance in positions for the cells of a merge.

@@ -84,7 +84,7 @@ impl Pairs {
         Ok(number)
     }
 
-    /// Returns the current count of a pair's tokens.
+    /// Returns the current count of a pair, from its newest entry.
     #[inline]
     pub(super) fn count(&self, number: u32) -> i64 {
         let pair = &self.list[number as usize];
@@ -101,8 +101,8 @@ impl Pairs {
         self.list[number as usize].kind != Kind::Only
     }
 
-    /// Adds a new pair, without positions, for the tokens of a pair, and returns its number. The
-    /// new pair has the count from now on.
+    /// Adds a new entry, without positions, for a pair's tokens, and returns the entry's number.
+    /// The new entry has the count from now on.
     pub(super) fn renew(&mut self, number: u32) -> Result<u32> {
         if self.list.len() >= self.slots.len() / 2 {
             self.grow()?;

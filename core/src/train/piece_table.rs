@@ -394,7 +394,7 @@ mod tests {
             for piece in &pieces {
                 expected.add(&text[piece.start..piece.end], 1).unwrap();
             }
-            // Order of first occurrence.
+            // Both tables are in the order of first occurrence.
             prop_assert!(table.iter().eq(expected.iter()));
             for order in [table.by_bytes(), table.by_count()] {
                 prop_assert_eq!(order.len(), table.len());

@@ -19,8 +19,8 @@ pub(super) struct Shape {
     /// Number of cells of a piece that the token takes: its bytes, or its characters; 0 until it
     /// occurs in a piece.
     pub(super) length: u32,
-    /// True if the token takes different numbers of cells in different places, as `##` does of `#`
-    /// and `##`.
+    /// True if the token takes different numbers of cells in different places, as `##` can with the
+    /// prefix `#`.
     pub(super) varies: bool,
     /// Number of words in the token: runs of bytes without ASCII whitespace.
     words: u32,

@@ -24,7 +24,7 @@ const CHAR_BITS: u32 = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct Boundaries {
     pub(super) pairs: Section<u64>,
-    /// By code point: [`OPEN_BEFORE`] and [`OPEN_AFTER`].
+    /// The flags [`OPEN_BEFORE`] and [`OPEN_AFTER`] for each code point.
     pub(super) open: Section<u8>,
 }
 
@@ -106,7 +106,7 @@ impl Boundaries {
     pub(super) fn build(tokens: &Tokens) -> Result<Self> {
         let mut pairs = vec![0; 1 << (PAIR_BITS - 6)];
         let mut open = vec![0; 1 << CHAR_BITS];
-        // Number of starts minus ends of the ranges of characters that are open before.
+        // Ranges of characters that are open before: starts minus ends, by code point.
         let mut ranges = vec![0_i32; (1 << CHAR_BITS) + 1];
         if !tokens.all_reachable() {
             pairs.fill(u64::MAX);

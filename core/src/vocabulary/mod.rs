@@ -31,7 +31,7 @@ pub(crate) use tokens::{
     Key, SHORT, TokenProbe, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
 };
 
-/// Number of bits of a rank, and of the number of a single byte that is not a token.
+/// Number of bits in a rank, and in the number of a single byte that is not a token.
 pub(crate) const RANK_BITS: u32 = 21;
 const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 
@@ -49,7 +49,7 @@ pub(crate) type Section<T> = Cow<'static, [T]>;
 pub struct Vocabulary {
     tokens: Tokens,
     pairs: Pairs,
-    /// The pairs of an image after the first merge: filling their slots takes milliseconds.
+    /// The pairs of an image with their slots, filled at the first merge: this takes milliseconds.
     filled: OnceBox<Pairs>,
     boundaries: Boundaries,
     ordered: bool,
@@ -120,7 +120,7 @@ impl Vocabulary {
         Ok(Self { tokens, pairs, filled: OnceBox::new(), boundaries, ordered, all_reachable })
     }
 
-    /// Returns the vocabulary for pieces that are already cut at the boundaries of characters.
+    /// Drops the boundaries, for pieces that are already cut between characters.
     pub fn without_boundaries(self) -> Self {
         Self { boundaries: Boundaries::none(), ..self }
     }

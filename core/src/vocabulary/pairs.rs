@@ -89,7 +89,7 @@ fn rank_in(word: u64, pair: u64) -> u32 {
     if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
 }
 
-/// State of a stepwise look-up of a pair.
+/// State of a stepwise look-up for a pair.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairProbe {
     pair: u64,
@@ -166,8 +166,8 @@ impl Pairs {
         }
     }
 
-    /// Starts a look-up of the merge of two parts, the first of three steps. Each step prefetches
-    /// the memory that the next step reads, so that the look-ups of a batch overlap.
+    /// Starts looking up the merge of two parts: the first of three steps. Each step prefetches the
+    /// memory that the next step reads, so that the look-ups of a batch overlap.
     #[inline(always)]
     pub(crate) fn prefetch(&self, probe: &mut PairProbe) {
         probe.hash_or_slot = hash_pair(probe.pair, self.by_pair.seeds);

@@ -100,7 +100,7 @@ impl PerfectHash {
         Ok(None)
     }
 
-    /// Fills the slots from the hash and the word of each of `count` keys.
+    /// Fills the slots, given the hash and the word of each of `count` keys.
     pub(super) fn fill(
         &mut self,
         count: usize,

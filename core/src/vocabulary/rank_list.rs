@@ -29,7 +29,7 @@ impl RankList {
         self.ids.len()
     }
 
-    /// Returns the total number of bytes of all tokens.
+    /// Returns the total number of bytes in all tokens.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
     }

@@ -20,7 +20,7 @@ use crate::memory::{prefetch, zeroed};
 use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
-/// Number of tokens looked up together, and of look-ups before a token is searched alone.
+/// Number of tokens looked up together, and of rounds before each token is searched for alone.
 pub(super) const AT_ONCE: usize = 64;
 const ROUNDS: usize = 4;
 

@@ -11,7 +11,7 @@ use crate::memory::prefetch;
 /// Maximum length in bytes of tokens and pieces that are looked up by a 16-byte key; longer tokens
 /// and pieces are looked up by hash.
 pub(crate) const SHORT: usize = 15;
-/// Used as a mask of lengths.
+/// `SHORT` also serves as a mask for lengths.
 const _: () = assert!((SHORT + 1).is_power_of_two());
 
 /// Bytes, with their length as the last byte: different short byte strings have different keys. In
@@ -110,7 +110,7 @@ fn marks(length: usize, hash: u64) -> u64 {
     (length as u64) << LENGTH_SHIFT | hash >> 31 << TAG_SHIFT
 }
 
-/// State of a stepwise look-up of a token of up to [`SHORT`] bytes.
+/// State of a stepwise look-up for a token of up to [`SHORT`] bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenProbe {
     key: Key,

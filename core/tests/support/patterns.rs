@@ -1,4 +1,4 @@
-//! One published pattern of each kind of rule.
+//! One published pattern for each kind of rule.
 
 /// GPT-2, cl100k_base, Qwen2.5, o200k_base and Kimi.
 pub const PATTERNS: [&str; 5] = [

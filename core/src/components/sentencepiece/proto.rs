@@ -144,7 +144,7 @@ fn string(bytes: &[u8]) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Calls `found` with the number and the value of each field of a message.
+/// Calls `found` with the number and the value of each field in a message.
 fn each_field(mut bytes: &[u8], mut found: impl FnMut(u64, Value<'_>) -> Result<()>) -> Result<()> {
     while !bytes.is_empty() {
         poll(bytes.len().min(64))?;

@@ -41,7 +41,7 @@ impl Words {
                 return Ok(());
             }
             if let Some(place) = SPACES.iter().position(|&space| space == character) {
-                // A space of the text becomes a mark, like the space before the text.
+                // A space in the text becomes a mark, like the space put before the text.
                 is_local &= is_last && (character != ' ' || matches!(rule, None | Some(" ")));
                 if rule == Some(" ") {
                     spaces[place] = character;

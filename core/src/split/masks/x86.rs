@@ -168,7 +168,7 @@ pub(super) struct Avx512(());
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512Window {
     bytes: __m512i,
-    /// Class of the character of each byte.
+    /// Class of each byte's character.
     classes: __m512i,
     continuation: u64,
     valid: u64,

@@ -90,7 +90,7 @@ fn many_strings_are_cut_as_by_the_regex() {
 #[test]
 #[ignore = "takes a minute"]
 fn many_code_points_are_cut_as_by_the_regex() {
-    // All planes with ideographs.
+    // Covers all planes with ideographs.
     check_code_points(&oracles(), (0..0x3_4000).step_by(5), CONTEXTS);
 }
 

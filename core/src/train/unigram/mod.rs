@@ -175,7 +175,7 @@ struct Trainer<'a> {
     pieces: Vec<Place>,
     scores: Vec<f64>,
     matches: Matches,
-    /// Number of units per 1 in which sums are counted: a power of two.
+    /// Number of fixed-point units per 1 in sums: a power of two.
     unit: f64,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Trainer<'a> {
         Model::new(&self.scores, self.pieces.iter().map(|piece| piece.length))
     }
 
-    /// Computes sums over all words, on threads. `visit` adds the sums of a word.
+    /// Computes sums over all words, on several threads. `visit` adds the sums of a word.
     fn sums(&self, visit: impl Fn(&mut Walk, Word<'_>, &mut [u64]) + Sync) -> Result<Vec<u64>> {
         let chunks = self.matches.chunks(self.words);
         let threads = self.options.threads.clamp(1, chunks.len().max(1));
@@ -335,7 +335,7 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Digamma: the derivative of the logarithm of the gamma function.
+/// The digamma function: the logarithmic derivative of the gamma function.
 fn digamma(mut x: f64) -> f64 {
     let mut result = 0.0;
     while x < 7.0 {

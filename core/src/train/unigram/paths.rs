@@ -126,7 +126,7 @@ impl Walk {
             let (sum, before) = self.before[at];
             let factor = match taken - before - behind {
                 0 => sum * whole,
-                // Sums of both sides lack `TINY` as often as the whole, except once.
+                // The sums of both sides lack fewer `TINY` factors than the whole, by `others`.
                 others => sum * whole * TINY.powi(-others),
             };
             let mut all = 0.0;

@@ -100,7 +100,7 @@ struct Sorter<'a> {
     words: &'a Words,
     suffixes: Vec<u32>,
     found: Vec<Substring>,
-    /// Maximum number of characters of a piece.
+    /// Maximum number of characters in a piece.
     longest: usize,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Words {
     pub(super) counts: Vec<u64>,
     /// Characters in ascending order; their numbers begin with 1.
     pub(super) characters: Vec<char>,
-    /// Number of bits of a character number.
+    /// Number of bits in a character number.
     pub(super) width: usize,
     /// Indexed by character number: true for a character in no piece.
     is_border: Vec<bool>,
