@@ -228,7 +228,7 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
         enc.clear_cache()
         encode = enc.encode_ordinary
     if row in PARTS:
-        # Makes one call per part; parts of the even lines warm up first.
+        # Makes one call per part, after a warm-up with the parts of the even lines.
         before, parts = documents(even, PARTS[row]), documents(odd, PARTS[row])
         deque(map(encode, before), maxlen=0)
         return lambda: deque(map(encode, parts), maxlen=0)

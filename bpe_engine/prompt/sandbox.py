@@ -177,7 +177,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def _string_attribute(self, text: str, name: str) -> Any:
-        # Bytes would need separate limits.
+        # `encode` is refused, because bytes would need separate limits.
         if name.startswith("_") or name == "encode":
             return self.unsafe_undefined(text, name)
         if name in _STRING_METHODS:

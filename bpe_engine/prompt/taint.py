@@ -66,7 +66,7 @@ Span = tuple[int, int]
 
 
 def trusted(text: str) -> Traced:
-    """Returns text that the template wrote."""
+    """Returns `text`, marked as written by the template."""
     return traced(text, ((len(text), _TRUSTED if text else 0),))
 
 

@@ -39,7 +39,7 @@ CALLS = {
     "encode_segments of a tokenizer file": "file.encode_segments([(unknown, False)])",
 }
 
-# A character-level tokenizer file with a normalized added token, so segments take every step.
+# A character-level file with a normalized added token, so that segments go through every step.
 NO_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
 FILE = {
     "normalizer": {"type": "Lowercase"},

@@ -101,7 +101,7 @@ def test_masks_of_the_caller() -> None:
 
 
 def check_cut(face: Any, whole: str, at: int, ids: list[int]) -> None:
-    """Checks that the ids of the whole text pass each mask, for a prompt cut at this byte."""
+    """Checks that each mask allows the next id of `whole`, for a prompt cut at byte `at`."""
     healed = face.heal(whole.encode()[:at])
     assert ids[: len(healed.ids)] == healed.ids
     for id in ids[len(healed.ids) :]:

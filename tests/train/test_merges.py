@@ -103,6 +103,6 @@ def test_a_missing_byte_is_named() -> None:
 
 
 def test_words_are_encoded_by_the_base_first() -> None:
-    """Pieces are encoded by the base first: a token of the base is whole, ranks decide the rest."""
+    """Pieces are first encoded by the base: its tokens stay whole, and ranks decide the rest."""
     base = [*BASE, b"bc", b"ab", b"abcd"]
     assert learned({b"abc": 3, b"abcd": 9}, 260, base=base) == [(b"a", b"bc")]

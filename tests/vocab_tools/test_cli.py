@@ -252,7 +252,7 @@ def test_errors_end_where_the_terminal_ends(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("A text in place of a rank file.\n" * 9)
     lines = on_a_terminal(80, "check", path)
-    # The line of the path may exceed the width.
+    # A line that contains the path may exceed the width.
     broken = [line for line in lines[1:] if str(path) not in line]
     assert broken and max(map(len, broken)) <= 80
     text = " ".join(line.strip() for line in lines)

@@ -41,7 +41,7 @@ def parse(contents: str) -> Definition:
 def definition_of(
     vocabulary: Mapping[str, int], merges: list[Merge], settings: dict[str, Any]
 ) -> Definition:
-    """Returns the definition made of a vocabulary, merges and the rest of a file."""
+    """Builds the definition from a vocabulary, merges and the rest of a file."""
     added = {token["content"]: int(token["id"]) for token in settings.get("added_tokens") or []}
     made = {left + right for left, right in merges}
     tokens: dict[bytes, int] = {}

@@ -199,8 +199,8 @@ impl<S: FnMut() -> bool> Merges for Merging<'_, S> {
         poll(WORK)
     }
 
-    /// As in `tokenizers`, the index of a pair also applies to another pair that produces the same
-    /// token.
+    /// As in `tokenizers`, a candidate is also current if its neighbors are now another pair that
+    /// produces the same token.
     fn is_current(&self, place: u32, now: u32) -> bool {
         let products = &self.table.products;
         products[place as usize] == products[now as usize]
