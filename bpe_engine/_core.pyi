@@ -16,6 +16,7 @@ __all__ = [
     "EncodedRows",
     "Encoding",
     "Healed",
+    "HfComponent",
     "HfEncoding",
     "Labels",
     "StreamPool",
@@ -46,9 +47,6 @@ __all__ = [
     "hf_added_tokens",
     "hf_content_hash",
     "hf_component",
-    "hf_decode",
-    "hf_normalize",
-    "hf_pre_tokenize",
     "hf_process",
     "encode_segments",
     "learn_merges",
@@ -74,6 +72,8 @@ class Pipeline:
     # Attributes of the subclasses.
     @property
     def special_tokens_set(self) -> AbstractSet[str]: ...
+    @property
+    def _special_tokens_set(self) -> AbstractSet[str]: ...
 
     # ---- Setting up a new object ----
 
@@ -234,6 +234,8 @@ class Pipeline:
 
     _keeps_out_control: bool
     def _decode_bytes(self, ids: Sequence[int], skip_special_tokens: bool) -> bytes: ...
+    _version: int
+    _longest_special: int
     def _added_tokens(self) -> list[tuple[int, _AddedRow]]: ...
     def _component(self, name: str) -> str | None: ...
     def _set_component(self, name: str, json: str | None) -> None: ...
@@ -747,9 +749,11 @@ class HfEncoding:
 def hf_component(kind: str, json: str) -> str: ...
 def hf_content_hash(content: str) -> int: ...
 def hf_added_tokens(json: str, is_pair: bool) -> int: ...
-def hf_normalize(json: str, text: str) -> str: ...
-def hf_pre_tokenize(json: str, text: str) -> list[tuple[str, tuple[int, int]]]: ...
 def hf_process(
     json: str, encoding: HfEncoding, pair: HfEncoding | None, add_special_tokens: bool
 ) -> HfEncoding: ...
-def hf_decode(json: str, tokens: list[str]) -> str: ...
+
+@final
+class HfComponent:
+    def __new__(cls, kind: str, json: str) -> HfComponent: ...
+    def __call__(self, input: Any) -> Any: ...

@@ -57,6 +57,7 @@ class Encoding(Face, _core.Encoding):
     _file: hf.Tokenizer | None = None
     #: The ordinary tokens' ranks: made on first use, or the dict passed to the constructor.
     _mergeable_ranks: dict[bytes, int]
+    _special_tokens_set: set[str]
 
     def __init__(
         self,

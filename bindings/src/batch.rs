@@ -112,10 +112,7 @@ impl RowEncoder {
             Some(core) => {
                 request::read(core.special_tokens(), allowed_special, disallowed_special)?
             }
-            None => {
-                let all = || request::disallow_special(&base);
-                request::read_for_file(&base, allowed_special, disallowed_special, all)?
-            }
+            None => request::read_for_file(&base, allowed_special, disallowed_special)?,
         };
         tokenizer.set_request(request);
         let call = Call {

@@ -58,10 +58,7 @@ mod _core {
         buffer::TokenBuffer,
         errors::{UnsupportedTokenizer, disallowed_special_message},
         gil::work_done,
-        hf::{
-            HfEncoding, hf_added_tokens, hf_component, hf_content_hash, hf_decode, hf_normalize,
-            hf_pre_tokenize, hf_process,
-        },
+        hf::{HfComponent, HfEncoding, hf_added_tokens, hf_component, hf_content_hash, hf_process},
         labels::Labels,
         methods::{call_method, size_of_plain},
         pipeline::{PyEncoding, PyPipeline, PyTokenizer},

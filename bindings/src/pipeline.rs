@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use bpe_core::direct::Direct;
 use bpe_core::pipeline::Version;
+use bpe_core::request::Disallowed;
 use bpe_core::{Normalization, Pipeline, Request, Splitter, Vocabulary};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyUnicodeDecodeError, PyValueError};
 use pyo3::ffi;
@@ -59,7 +60,7 @@ struct File {
 
 impl File {
     fn new(special: Arc<Pipeline>) -> PyResult<Self> {
-        let disallowed = request::disallow_special(&special)?;
+        let disallowed = Disallowed::Names(special.special_names().or_raise()?.clone());
         Ok(Self { special, safe: Request { disallowed, ..Request::ORDINARY } })
     }
 
@@ -79,8 +80,7 @@ impl File {
                 let own = request::defaults(py, Face::Encoding, gives, true);
                 let allowed = allowed.unwrap_or(&own.0);
                 let disallowed = disallowed.unwrap_or(&own.1);
-                let all = || Ok(self.safe.disallowed.clone());
-                request::read_for_file(&self.special, allowed, disallowed, all)?
+                request::read_for_file(&self.special, allowed, disallowed)?
             }
         };
         let pipeline = match request.is_ordinary() {

@@ -1,7 +1,7 @@
 //! Reads the arguments `allowed_special` and `disallowed_special` for all methods that have them.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use bpe_core::Pipeline;
 use bpe_core::Request;
@@ -84,12 +84,11 @@ pub fn read_optional(
 }
 
 /// Reads the two arguments for a tokenizer file, which searches for all its special tokens or for
-/// none. `all_others` disallows them all.
+/// none.
 pub fn read_for_file(
     tokenizer: &Pipeline,
     allowed: &Bound<'_, PyAny>,
     disallowed: &Bound<'_, PyAny>,
-    all_others: impl FnOnce() -> PyResult<Disallowed>,
 ) -> PyResult<Request> {
     let is_all = !is_empty(allowed) && is_all(allowed, "allowed_special")?;
     let disallowed_names = read_disallowed(disallowed)?;
@@ -100,7 +99,9 @@ pub fn read_for_file(
     let names = if skips_names { Vec::new() } else { names(allowed, "allowed_special")? };
     let allows_any = is_all || !names.is_empty() && allows(tokenizer, &names)?;
     let disallowed = match disallowed_names {
-        Disallowed::AllOthers if !allows_any => all_others()?,
+        Disallowed::AllOthers if !allows_any => {
+            Disallowed::Names(tokenizer.special_names().or_raise()?.clone())
+        }
         Disallowed::AllOthers => Disallowed::None,
         names => names,
     };
@@ -109,25 +110,16 @@ pub fn read_for_file(
 
 /// Returns true if the names contain all special tokens of a tokenizer file, false if none.
 fn allows(tokenizer: &Pipeline, names: &[String]) -> PyResult<bool> {
-    let tokens = tokenizer.added_tokens_by_id();
-    let special = tokens.iter().filter(|(_, token)| token.special);
-    let mut are_allowed = special.map(|(_, token)| names.contains(&token.content));
-    let first = are_allowed.next().unwrap_or(false);
-    match are_allowed.all(|is_allowed| is_allowed == first) {
-        true => Ok(first),
-        false => Err(PyValueError::new_err(
+    let special = tokenizer.special_names().or_raise()?.names();
+    let names = names.iter().filter(|name| special.binary_search(name).is_ok());
+    match names.collect::<HashSet<_>>().len() {
+        0 => Ok(false),
+        count if count == special.len() => Ok(true),
+        _ => Err(PyValueError::new_err(
             "a tokenizer.json looks for all of its special tokens or for none; pass \
              allowed_special=\"all\" or set(), not some of them",
         )),
     }
-}
-
-/// Disallows the special tokens of a tokenizer file.
-pub fn disallow_special(tokenizer: &Pipeline) -> PyResult<Disallowed> {
-    let tokens = tokenizer.added_tokens_by_id();
-    let special = tokens.iter().filter(|(_, token)| token.special);
-    let names: BTreeSet<String> = special.map(|(_, token)| token.content.clone()).collect();
-    Ok(Disallowed::Names(Arc::new(Names::new(names).or_raise()?)))
 }
 
 /// Returns true for an empty set or tuple, the usual ways to write no names.
@@ -162,8 +154,25 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
     } else if names.iter().any(String::is_empty) {
         Ok(Disallowed::Everything)
     } else {
-        Ok(Disallowed::Names(Arc::new(Names::new(names).or_raise()?)))
+        Ok(Disallowed::Names(searcher(names)?))
     }
+}
+
+/// Returns a searcher for names, and keeps it: to build one takes longer than a short call.
+fn searcher(names: Vec<String>) -> PyResult<Arc<Names>> {
+    static LAST: Mutex<Option<(Vec<String>, Arc<Names>)>> = Mutex::new(None);
+    // Never waits, because the lock may stay locked after a fork.
+    let mut last = LAST.try_lock().ok();
+    if let Some((known, searcher)) = last.as_deref().and_then(Option::as_ref)
+        && *known == names
+    {
+        return Ok(searcher.clone());
+    }
+    let searcher = Arc::new(Names::new(names.iter().cloned()).or_raise()?);
+    if let Some(last) = last.as_deref_mut() {
+        *last = Some((names, searcher.clone()));
+    }
+    Ok(searcher)
 }
 
 /// Returns true if the argument is `"all"`. Any other `str` is refused: it would be read as a set

@@ -1,7 +1,7 @@
 //! The pipeline that the objects of one tokenizer share.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bpe_core::system::prefault;
@@ -22,8 +22,9 @@ enum Sharing {
         image: Option<&'static [u8]>,
         is_prefaulted: AtomicBool,
     },
-    /// A tokenizer whose parts can be set: changes replace the pipeline with a changed copy.
-    Changing(RwLock<Arc<Pipeline>>),
+    /// A tokenizer whose parts can be set: changes replace the pipeline with a changed copy, and
+    /// the version.
+    Changing(RwLock<Arc<Pipeline>>, AtomicU64),
 }
 
 /// The pipeline during a call.
@@ -53,6 +54,11 @@ impl Current<'_> {
     }
 }
 
+fn new_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 impl Shared {
     /// Wraps a pipeline that never changes; `image` has the bytes of a built-in vocabulary.
     pub fn fixed(pipeline: Arc<Pipeline>, image: Option<&'static [u8]>) -> Self {
@@ -61,7 +67,7 @@ impl Shared {
 
     /// Wraps a pipeline whose parts can be set.
     pub fn changing(pipeline: Arc<Pipeline>) -> Self {
-        Self(Sharing::Changing(RwLock::new(pipeline)))
+        Self(Sharing::Changing(RwLock::new(pipeline), AtomicU64::new(new_version())))
     }
 
     /// Configures the caches of a new pipeline from the environment.
@@ -74,7 +80,7 @@ impl Shared {
     pub fn current(&self) -> Current<'_> {
         match &self.0 {
             Sharing::Fixed { pipeline, .. } => Current::Fixed(pipeline),
-            Sharing::Changing(place) => {
+            Sharing::Changing(place, _) => {
                 Current::Shared(place.read().unwrap_or_else(PoisonError::into_inner).clone())
             }
         }
@@ -85,7 +91,15 @@ impl Shared {
     pub fn fixed_pipeline(&self) -> Option<&Arc<Pipeline>> {
         match &self.0 {
             Sharing::Fixed { pipeline, .. } => Some(pipeline),
-            Sharing::Changing(_) => None,
+            Sharing::Changing(..) => None,
+        }
+    }
+
+    /// Returns a number that differs after each change, and between tokenizers that change.
+    pub fn version(&self) -> u64 {
+        match &self.0 {
+            Sharing::Fixed { .. } => 0,
+            Sharing::Changing(_, version) => version.load(Ordering::Acquire),
         }
     }
 
@@ -95,7 +109,7 @@ impl Shared {
         &self,
         work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,
     ) -> PyResult<Option<T>> {
-        let Sharing::Changing(place) = &self.0 else { return Ok(None) };
+        let Sharing::Changing(place, version) = &self.0 else { return Ok(None) };
         let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = Pipeline::clone(&place);
         let result = work(&mut changed).or_raise()?;
@@ -104,6 +118,7 @@ impl Shared {
             pools[1].set_like(pools[0]);
         }
         *place = Arc::new(changed);
+        version.store(new_version(), Ordering::Release);
         Ok(Some(result))
     }
 
@@ -119,9 +134,7 @@ impl Shared {
             let request = request::read(direct.special_tokens(), allowed, disallowed)?;
             return Ok((current, request));
         }
-        let request = request::read_for_file(&current, allowed, disallowed, || {
-            request::disallow_special(&current)
-        })?;
+        let request = request::read_for_file(&current, allowed, disallowed)?;
         if current.encodes_special_tokens() == request.is_ordinary() {
             return Ok((current, request));
         }

@@ -110,8 +110,9 @@ def _preferred(
     """
     names = checked(allowed_special)
     if names is None or isinstance(names, str):
-        names = encoding.special_tokens_set
-    margin = max(_MARGIN, *map(len, names), 0)
+        margin = max(_MARGIN, encoding._longest_special)
+    else:
+        margin = max(_MARGIN, *map(len, names), 0)
 
     def longest(part: str) -> int:
         return len(encoding.truncate(part, max_tokens, allowed_special=allowed_special))

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from .._core import UnsupportedTokenizer, hf_component
+from .._core import HfComponent, UnsupportedTokenizer, hf_component
 from . import fields
 from .fields import Field
 
@@ -97,6 +97,8 @@ class Component:
     _fields: dict[str, Any]
     _parts: list[Component]
     _owners: list[weakref.ref[_Owner]]
+    #: The JSON as text and the runnable form, once used; each change replaces the dict.
+    _kept: dict[str, Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -154,7 +156,7 @@ class Component:
     @classmethod
     def _with(cls: type[C], fields: dict[str, Any]) -> C:
         self = object.__new__(cls)
-        self._fields, self._parts, self._owners = fields, [], []
+        self._fields, self._parts, self._owners, self._kept = fields, [], [], {}
         return self
 
     @classmethod
@@ -179,9 +181,14 @@ class Component:
         self._owners = [*others, weakref.ref(owner)]
 
     def _tell_owners(self) -> None:
-        for ref in self._owners:
-            if (owner := ref()) is not None:
-                owner._part_changed(self)
+        self._kept = {}
+        try:
+            for ref in self._owners:
+                if (owner := ref()) is not None:
+                    owner._part_changed(self)
+        except BaseException:
+            self._kept = {}  # The caller undoes the change.
+            raise
 
     def _part_changed(self, part: Component) -> None:
         if any(each is part for each in self._parts):
@@ -209,7 +216,15 @@ class Component:
 
     @property
     def _spec(self) -> str:
-        return json.dumps(self._json, separators=(",", ":"), ensure_ascii=False)
+        if "spec" not in (kept := self._kept):
+            kept["spec"] = json.dumps(self._json, separators=(",", ":"), ensure_ascii=False)
+        return kept["spec"]  # type: ignore[no-any-return]
+
+    @property
+    def _ready(self) -> HfComponent:
+        if "ready" not in (kept := self._kept):
+            kept["ready"] = HfComponent(self._kind, self._spec)
+        return kept["ready"]  # type: ignore[no-any-return]
 
     def to_tokenizers(self) -> Any:
         """Returns the component as a `tokenizers` object; that package must be installed.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Set
 from collections.abc import Sequence as Sequence_
 from typing import Any
 
-from .._core import UnsupportedTokenizer, hf_decode
+from .._core import UnsupportedTokenizer
 from . import fields
 from .component import Component
 from .stream import DecodeStream
@@ -42,7 +42,7 @@ class Decoder(Component):
         """Decodes tokens to text."""
         if isinstance(tokens, (str, Set, Mapping)):
             raise TypeError(f"expected a list of tokens, not a {type(tokens).__name__}")
-        return hf_decode(self._spec, list(tokens))
+        return self._ready(list(tokens))  # type: ignore[no-any-return]
 
     @staticmethod
     def custom(decoder: Any) -> Decoder:

@@ -24,8 +24,8 @@ __all__ = [
     "Unigram",
     "WordLevel",
     "WordPiece",
+    "class_of",
     "model_json",
-    "model_of",
     "restore_scores",
 ]
 
@@ -487,9 +487,9 @@ _CLASSES: dict[str, type[Model]] = {
 }
 
 
-def model_of(tokenizer: Pipeline) -> Model:
-    """Returns a live view of a tokenizer's model."""
-    return _CLASSES[json.loads(tokenizer._model_fields())["type"]]._of(tokenizer)
+def class_of(tokenizer: Pipeline) -> type[Model]:
+    """Returns the class of a tokenizer's model."""
+    return _CLASSES[json.loads(tokenizer._model_fields())["type"]]
 
 
 def model_json(value: Any) -> str:

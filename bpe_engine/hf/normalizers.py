@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._core import UnsupportedTokenizer, hf_normalize
+from .._core import UnsupportedTokenizer
 from ..common.values import check_choice
 from . import fields
 from .component import Component
@@ -46,7 +46,7 @@ class Normalizer(Component):
 
     def normalize_str(self, sequence: str) -> str:
         """Normalizes a text."""
-        return hf_normalize(self._spec, sequence)
+        return self._ready(sequence)  # type: ignore[no-any-return]
 
     def normalize(self, normalized: Any) -> None:
         """Normalizes a `tokenizers.NormalizedString` in place."""

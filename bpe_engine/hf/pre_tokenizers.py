@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import UnsupportedTokenizer, hf_pre_tokenize
+from .._core import UnsupportedTokenizer
 from ..read.byte_level import text_of
 from . import fields
 from .component import Component
@@ -38,7 +38,7 @@ class PreTokenizer(Component):
 
     def pre_tokenize_str(self, sequence: str) -> list[tuple[str, tuple[int, int]]]:
         """Cuts a text into pieces with their offsets."""
-        return hf_pre_tokenize(self._spec, sequence)
+        return self._ready(sequence)  # type: ignore[no-any-return]
 
     def pre_tokenize(self, pretok: Any) -> None:
         """Cuts a `tokenizers.PreTokenizedString` into pieces, in place."""

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Collection, Iterable, Literal, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterable, Literal, Sequence, TypeVar
 
 from .. import _core
 from .._core import HfEncoding, Pipeline
@@ -21,7 +21,7 @@ from . import decoders, processors
 from .component import Component, component_json
 from .components import AddedToken
 from .decoders import Decoder
-from .models import Model, WordPiece, model_json, model_of, restore_scores
+from .models import Model, WordPiece, class_of, model_json, restore_scores
 from .normalizers import BertNormalizer, Normalizer
 from .pre_tokenizers import BertPreTokenizer, PreTokenizer
 from .processors import PostProcessor
@@ -33,6 +33,7 @@ __all__ = ["Tokenizer", "is_ours"]
 
 #: First byte of a ``.model``: the tag of its list of pieces.
 _PIECES = b"\n"
+_Made = TypeVar("_Made")
 
 
 class Tokenizer(Face, _core.Tokenizer):
@@ -362,11 +363,23 @@ class Tokenizer(Face, _core.Tokenizer):
     @property
     def special_tokens_set(self) -> set[str]:
         """The names of the added tokens, which untrusted text cannot form."""
-        return {token.content for token in self.get_added_tokens_decoder().values()}
+        return set(self._special_tokens_set)
 
     @property
-    def _special_ids(self) -> set[int]:
-        return {id for id, token in self.get_added_tokens_decoder().items() if token.special}
+    def _special_tokens_set(self) -> frozenset[str]:
+        return self._kept("names", lambda: frozenset(row[0] for _, row in self._added_tokens()))
+
+    @property
+    def _special_ids(self) -> frozenset[int]:
+        rows = self._added_tokens
+        return self._kept("ids", lambda: frozenset(id for id, row in rows() if row[-1]))
+
+    def _kept(self, name: str, make: Callable[[], _Made]) -> _Made:
+        """Returns the result of `make`, which is kept until the tokenizer changes."""
+        version, kept = self._version, vars(self).setdefault("_results", {})
+        if name not in kept or kept[name][0] != version:
+            kept[name] = version, make()
+        return kept[name][1]  # type: ignore[no-any-return]
 
     def split(
         self, text: str, *, allowed_special: Literal["all"] | Collection[str] = ()
@@ -408,6 +421,9 @@ class Tokenizer(Face, _core.Tokenizer):
         return {id: AddedToken(*flags) for id, flags in self._added_tokens()}
 
     def _get(self, kind: str) -> Any:
+        return self._kept(kind, lambda: self._read(kind))
+
+    def _read(self, kind: str) -> Any:
         spec = self._component(kind)
         if spec is None:
             return None
@@ -471,7 +487,7 @@ class Tokenizer(Face, _core.Tokenizer):
     def model(self) -> Model:
         """The vocabulary, and how pieces become tokens: `BPE`, `WordPiece`, `WordLevel`, `Unigram`, or
         `SentencePiece` of a ``.model``."""
-        return model_of(self)
+        return self._kept("model", lambda: class_of(self))._of(self)
 
     @model.setter
     def model(self, value: Any) -> None:

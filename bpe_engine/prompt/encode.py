@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-# Searchers for control strings, by engine, then by `control` and the special tokens.
+# Searchers for control strings, by engine, then by `control`.
 _FINDERS: WeakKeyDictionary[Pipeline, dict[Any, NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
 # Maximum nesting depth of control strings that "strip" removes.
@@ -84,7 +84,7 @@ def audit(
     segments = _listed(segments)
     ids = audit_segments(engine, segments, bool(join))
     names = _named(control)
-    unmarked = frozenset(names) - frozenset(engine.special_tokens_set) if names else frozenset()
+    unmarked = frozenset(names).difference(engine._special_tokens_set if names else ())
 
     def controls() -> list[ControlString]:
         finder = _finder(engine, names)
@@ -228,16 +228,17 @@ def _replacement(place: ControlString, replace: Callable[[ControlString], str]) 
 
 def _finder(engine: Pipeline, control: Collection[str]) -> NameFinder:
     """Returns a searcher for control strings."""
-    names, special = frozenset(_named(control)), frozenset(engine.special_tokens_set)
+    names = frozenset(_named(control))
     found = _FINDERS.setdefault(engine, {})
-    finder = found.get((names, special))
-    # The normalizer of a tokenizer file may have changed.
+    finder = found.get(names)
+    # The special tokens or the normalizer of a tokenizer file may have changed.
     if finder is None or not finder.is_current(engine):
         # Among names with the same normalized form, names that are not special tokens come first.
+        special = engine._special_tokens_set
         finder = NameFinder(engine, [*sorted(names - special), *sorted(special)])
         if len(found) >= _MOST_FINDERS:
             found.clear()
-        found[names, special] = finder
+        found[names] = finder
     return finder
 
 

@@ -182,12 +182,12 @@ class TokenNames(Face):
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
         """The added tokens by id."""
-        return dict(sorted(self._engine.get_added_tokens_decoder().items()))
+        return self._engine.get_added_tokens_decoder()
 
     @property
     def added_tokens_encoder(self) -> dict[str, int]:
         """The ids of the added tokens."""
-        return {token.content: id for id, token in self.added_tokens_decoder.items()}
+        return {row[0]: id for id, row in self._engine._added_tokens()}
 
     def get_added_vocab(self) -> dict[str, int]:
         """Returns `added_tokens_encoder`."""
@@ -248,10 +248,14 @@ class TokenNames(Face):
         return self.backend._label
 
     @property
-    def _special_ids(self) -> set[int]:
+    def _special_ids(self) -> frozenset[int]:
         return self._engine._special_ids
+
+    @property
+    def _special_tokens_set(self) -> frozenset[str]:
+        return self._engine._special_tokens_set
 
     @property
     def special_tokens_set(self) -> set[str]:
         """The names of the added tokens. Untrusted text never becomes an added token."""
-        return set(self.added_tokens_encoder)
+        return self._engine.special_tokens_set

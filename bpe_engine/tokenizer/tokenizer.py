@@ -134,7 +134,7 @@ class Tokenizer(Calling):
         return hasattr(cls, name)
 
     def _add_missing(self, tokens: Sequence[AddedToken]) -> None:
-        known = set() if self._encoding else {*self.added_tokens_encoder}
+        known = () if self._encoding else self._special_tokens_set
         missing = [token for token in tokens if token.content not in known]
         if missing:
             self._add(missing)

@@ -122,6 +122,33 @@ def test_every_part_is_in_it():
     ] == found
 
 
+def test_kept_answers_follow_each_change():
+    def answers(tokenizer: hf.Tokenizer) -> list[Any]:
+        parts = (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder)
+        counts = [tokenizer.count("A <|end|> ab", disallowed_special=it) for it in ((), {"x"})]
+        names = (sorted(tokenizer.special_tokens_set), sorted(tokenizer._special_ids))
+        return [tokenizer.fingerprint, *map(repr, parts), tokenizer.model, *names, counts]
+
+    def rename(tokenizer: hf.Tokenizer) -> None:
+        tokenizer.normalizer.prepend = "ab"
+
+    ours = hf.Tokenizer(json.dumps(FILE))
+    for change in (
+        lambda it: it.add_tokens(["abc", "new"]),
+        lambda it: it.add_special_tokens(["<|x|>"]),
+        lambda it: setattr(it, "normalizer", hf.normalizers.Prepend("a")),
+        rename,
+        lambda it: setattr(it, "pre_tokenizer", hf.pre_tokenizers.Whitespace()),
+        lambda it: setattr(it, "decoder", hf.decoders.Fuse()),
+        lambda it: setattr(it, "post_processor", None),
+        lambda it: it.enable_truncation(3),
+        lambda it: it.enable_padding(),
+    ):
+        answers(ours)
+        change(ours)
+        assert str(answers(ours)) == str(answers(hf.Tokenizer(ours.to_str())))
+
+
 def test_fingerprint_is_of_the_tokenizer_as_it_is():
     tokenizer = hf.Tokenizer(json.dumps(FILE))
     seen = [tokenizer.fingerprint]

@@ -3,9 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bpe_core::components::spec::{Component, Decoder, Normalizer, PostProcessor, PreTokenizer};
+use bpe_core::components::{decode, normalize};
+use bpe_core::pipeline::pre_tokenize;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyString;
 
 use super::encoding::HfEncoding;
 use crate::errors::OrRaise;
@@ -46,29 +48,48 @@ pub fn hf_component<'py>(
     }
 }
 
-/// Normalizes a text with a normalizer given as JSON.
-#[pyfunction]
-pub fn hf_normalize<'py>(
-    py: Python<'py>,
-    json: &str,
-    text: &str,
-) -> PyResult<Bound<'py, PyString>> {
-    new_str(py, &bpe_core::components::normalize(&component(json, "normalizer")?, text).or_raise()?)
-}
+/// A normalizer, pre-tokenizer or decoder that can run.
+#[pyclass(frozen, module = "bpe_engine._core")]
+pub struct HfComponent(Box<Run>);
 
-/// Splits a text with a pre-tokenizer given as JSON. Returns the pieces and their offsets.
-#[pyfunction]
-pub fn hf_pre_tokenize<'py>(
-    py: Python<'py>,
-    json: &str,
-    text: &str,
-) -> PyResult<Bound<'py, PyList>> {
-    let pieces =
-        bpe_core::pipeline::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()?;
-    let pieces = pieces.into_iter().map(|(piece, span)| {
-        new_tuple(py, [new_str(py, &piece)?.into_any(), new_span(py, span)?.into_any()])
-    });
-    new_list(py, collected(pieces)?)
+type Run = dyn for<'py> Fn(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> + Send + Sync;
+
+#[pymethods]
+impl HfComponent {
+    /// Reads the JSON of a component of this kind.
+    #[new]
+    fn new(kind: &str, json: &str) -> PyResult<Self> {
+        Ok(Self(match kind {
+            "normalizer" => {
+                let run = normalize(&component(json, kind)?).or_raise()?;
+                Box::new(
+                    move |it| Ok(new_str(it.py(), &run(it.extract()?).or_raise()?)?.into_any()),
+                )
+            }
+            "pre_tokenizer" => {
+                let run = pre_tokenize(&component(json, kind)?).or_raise()?;
+                Box::new(move |it| {
+                    let py = it.py();
+                    let pieces = run(it.extract()?).or_raise()?.into_iter().map(|(piece, span)| {
+                        let piece = new_str(py, &piece)?.into_any();
+                        new_tuple(py, [piece, new_span(py, span)?.into_any()])
+                    });
+                    Ok(new_list(py, collected(pieces)?)?.into_any())
+                })
+            }
+            _ => {
+                let run = decode(&component(json, kind)?).or_raise()?;
+                Box::new(
+                    move |it| Ok(new_str(it.py(), &run(it.extract()?).or_raise()?)?.into_any()),
+                )
+            }
+        }))
+    }
+
+    /// Returns the normalized text, the pieces of a text with their offsets, or the text of tokens.
+    fn __call__<'py>(&self, input: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        (self.0)(input)
+    }
 }
 
 /// Counts the tokens that a post-processor given as JSON adds to one sequence, or to a pair.
@@ -107,16 +128,6 @@ pub fn hf_process(
         add_special_tokens,
     );
     made.map(HfEncoding::complete).or_raise()
-}
-
-/// Decodes tokens with a decoder given as JSON.
-#[pyfunction]
-pub fn hf_decode<'py>(
-    py: Python<'py>,
-    json: &str,
-    tokens: Vec<String>,
-) -> PyResult<Bound<'py, PyString>> {
-    new_str(py, &bpe_core::components::decode(&component(json, "decoder")?, tokens).or_raise()?)
 }
 
 #[pymethods]

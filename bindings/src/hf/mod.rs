@@ -9,10 +9,7 @@ mod lazy;
 mod settings;
 mod vocabulary;
 
-pub use components::{
-    hf_added_tokens, hf_component, hf_content_hash, hf_decode, hf_normalize, hf_pre_tokenize,
-    hf_process,
-};
+pub use components::{HfComponent, hf_added_tokens, hf_component, hf_content_hash, hf_process};
 pub use encode::{SHARE, encode_all, encode_each};
 pub use encoding::{HfEncoding, direction, list_of_encodings};
 pub use settings::truncation_strategy;

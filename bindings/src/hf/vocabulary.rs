@@ -122,6 +122,18 @@ impl PyTokenizer {
 
 #[pymethods]
 impl PyPipeline {
+    /// A number that differs after each change of the tokenizer.
+    #[getter]
+    fn _version(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        Ok(Self::shared(slf)?.version())
+    }
+
+    /// The length in bytes of the longest name of a special token.
+    #[getter]
+    fn _longest_special(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Ok(Self::current(slf)?.special_tokens().or_raise()?.all().longest())
+    }
+
     /// Returns the added tokens as `(id, (content, single_word, lstrip, rstrip, normalized,
     /// special))`.
     fn _added_tokens<'py>(slf: &Bound<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

@@ -37,14 +37,17 @@ pub(crate) type EachRun<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Re
 const COPIES: usize = 6;
 const TOKEN: usize = 512;
 
+/// The added tokens of a tokenizer. Clones share the tokens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddedTokens {
-    ids: HashMap<String, u32>,
-    tokens: HashMap<u32, AddedToken>,
+    ids: Arc<HashMap<String, u32>>,
+    pub(crate) tokens: Arc<HashMap<u32, AddedToken>>,
     /// Names that have ever been special: decoding skips tokens by name.
-    special: HashSet<String>,
+    special: Arc<HashSet<String>>,
     /// Normalized forms of tokens, if they differ from the content.
-    normal_forms: HashMap<u32, String>,
+    normal_forms: Arc<HashMap<u32, String>>,
+    /// Whether any token includes adjacent whitespace.
+    pub(crate) take_space: bool,
     raw: Searcher,
     normalized: Searcher,
     /// Pairs of characters in the names of `normalized`; `None` if tokens depend on adjacent text.
@@ -169,28 +172,29 @@ impl AddedTokens {
                 None => free.take(&token.content)?,
             };
             self.normalize(id, &token, normalizer)?;
-            self.ids.insert(token.content.clone(), id);
             if token.special {
-                self.special.insert(token.content.clone());
+                Arc::make_mut(&mut self.special).insert(token.content.clone());
             }
-            self.tokens.insert(id, token);
+            self.insert(id, token);
             added += 1;
         }
-        self.rebuild()?;
+        if added > 0 {
+            self.rebuild()?;
+        }
         Ok(added)
     }
 
     /// Adds a token with this id, but does not search texts for the token.
     pub(crate) fn insert(&mut self, id: u32, token: AddedToken) {
-        self.ids.insert(token.content.clone(), id);
-        self.tokens.insert(id, token);
+        Arc::make_mut(&mut self.ids).insert(token.content.clone(), id);
+        Arc::make_mut(&mut self.tokens).insert(id, token);
     }
 
     /// Recomputes the normalized forms under a new normalizer.
     pub(crate) fn set_normalizer(&mut self, normalizer: Option<&Normalizer>) -> Result<()> {
-        self.normal_forms.clear();
-        for (id, token) in self.tokens.clone() {
-            self.normalize(id, &token, normalizer)?;
+        self.normal_forms = Arc::default();
+        for (&id, token) in &*self.tokens.clone() {
+            self.normalize(id, token, normalizer)?;
         }
         self.rebuild()
     }
@@ -204,7 +208,7 @@ impl AddedTokens {
         if let (true, Some(normalizer)) = (token.normalized, normalizer) {
             let form = normalizer.apply(token.content.as_str().into())?;
             if form != token.content {
-                self.normal_forms.insert(id, form.into_owned());
+                Arc::make_mut(&mut self.normal_forms).insert(id, form.into_owned());
             }
         }
         Ok(())
@@ -232,6 +236,7 @@ impl AddedTokens {
         let depends = of_text.any(|token| token.lstrip || token.rstrip || token.single_word);
         let inside = || Arc::new(Inside::new(kind(true).into_iter().map(|(name, _)| name)));
         self.inside = (!depends).then(inside);
+        self.take_space = self.tokens.values().any(|token| token.lstrip || token.rstrip);
         (self.raw, self.normalized) = (raw, normalized);
         Ok(())
     }
@@ -375,11 +380,6 @@ impl AddedTokens {
         let pair = Inside::lower(before, after);
         let is_apart = |pairs: &Inside, (before, after)| pairs.0[before] >> after & 1 == 0;
         self.inside.as_deref().zip(pair).is_some_and(|(pairs, pair)| is_apart(pairs, pair))
-    }
-
-    /// Whether any token includes adjacent whitespace.
-    pub(crate) fn take_space(&self) -> bool {
-        self.tokens.values().any(|token| token.lstrip || token.rstrip)
     }
 
     pub(crate) fn token(&self, id: u32) -> Option<&AddedToken> {

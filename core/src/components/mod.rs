@@ -29,12 +29,14 @@ pub use encoding::Encoding;
 
 use crate::error::Result;
 
-/// Normalizes `text`.
-pub fn normalize(spec: &spec::Normalizer, text: &str) -> Result<String> {
-    Ok(normalize::Normalizer::new(spec, "normalizer")?.apply(text.into())?.into_owned())
+/// Returns a function that normalizes a text.
+pub fn normalize(spec: &spec::Normalizer) -> Result<impl Fn(&str) -> Result<String> + use<>> {
+    let ready = normalize::Normalizer::new(spec, "normalizer")?;
+    Ok(move |text: &str| Ok(ready.apply(text.into())?.into_owned()))
 }
 
-/// Decodes tokens to text.
-pub fn decode(spec: &spec::Decoder, tokens: Vec<String>) -> Result<String> {
-    decode::Decoder::new(spec)?.decode(tokens)
+/// Returns a function that decodes tokens to text.
+pub fn decode(spec: &spec::Decoder) -> Result<impl Fn(Vec<String>) -> Result<String> + use<>> {
+    let ready = decode::Decoder::new(spec)?;
+    Ok(move |tokens| ready.decode(tokens))
 }

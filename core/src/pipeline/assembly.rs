@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::ablation::Mechanism;
 use crate::direct::Direct;
+use crate::fingerprint::Digest;
 use crate::once::OnceBox;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -50,6 +51,8 @@ pub struct Pipeline {
     request: Arc<Request>,
     /// Whether the model avoids added tokens; see [`Pipeline::keeps_out_control`].
     keeps_out_control: bool,
+    /// Created on first use.
+    pub(super) fingerprint: Arc<OnceBox<Digest>>,
 }
 
 /// Bytes of every id after other ids and, created on first use, at the start of a text.
@@ -113,6 +116,7 @@ impl Pipeline {
             chunks: Arc::default(),
             request: Arc::new(Request::allowing(Selection::All)),
             keeps_out_control: false,
+            fingerprint: Arc::default(),
         }
     }
 
@@ -144,7 +148,7 @@ impl Pipeline {
 
     /// Drops data derived from components that change.
     fn forget(&mut self) {
-        (self.control, self.table, self.chunks) = Default::default();
+        (self.control, self.table, self.chunks, self.fingerprint) = Default::default();
     }
 
     /// Returns the cutter for runs, whose chunks are looked up before normalization; `None` if runs
@@ -302,6 +306,7 @@ impl Pipeline {
         }
         self.arrangements = Arc::new(Arrangements::new(spec.as_ref()));
         self.post_processor = spec.map(Arc::new);
+        self.fingerprint = Arc::default();
         Ok(())
     }
 
@@ -325,12 +330,14 @@ impl Pipeline {
             truncation.check(self.added_tokens(false))?;
         }
         self.truncation = truncation;
+        self.fingerprint = Arc::default();
         Ok(())
     }
 
     /// Sets the padding.
     pub fn set_padding(&mut self, padding: Option<Padding>) {
         self.padding = padding;
+        self.fingerprint = Arc::default();
     }
 
     /// Whether special tokens in texts are encoded as ordinary text.
@@ -341,6 +348,7 @@ impl Pipeline {
     /// Sets whether special tokens in texts are encoded as ordinary text.
     pub fn set_encode_special_tokens(&mut self, value: bool) {
         Arc::make_mut(&mut self.added).encode_special = value;
+        self.fingerprint = Arc::default();
     }
 
     /// Whether encoding avoids added tokens that the model itself would produce from ordinary text,
@@ -352,6 +360,7 @@ impl Pipeline {
     /// Sets the value of [`Pipeline::keeps_out_control`]. The default is false, as in `tokenizers`.
     pub fn set_keeps_out_control(&mut self, value: bool) {
         self.keeps_out_control = value;
+        self.fingerprint = Arc::default();
     }
 
     /// Adds tokens. Returns the number of new or changed tokens.
@@ -363,6 +372,9 @@ impl Pipeline {
         let mut added = self.added.copy_for(&tokens)?;
         let model_id = |content: &str| self.model.token_to_id(content);
         let count = added.add(tokens, self.model.size() as u32, model_id, self.normalizer())?;
+        if count == 0 {
+            return Ok(0);
+        }
         let is_as_before = added.has_normalized() == self.added.has_normalized()
             && added.marks() == self.added.marks();
         if !is_as_before && self.model.looks_up_runs() {
@@ -419,7 +431,7 @@ impl Pipeline {
     pub fn vocab_size(&self, with_added_tokens: bool) -> Result<usize> {
         let added = match &self.direct {
             _ if !with_added_tokens => 0,
-            Some(_) => self.added.by_id().len(),
+            Some(_) => self.added.tokens.len(),
             None => self.control()?.outside_model,
         };
         Ok(self.model.size() + added)

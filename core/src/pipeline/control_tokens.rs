@@ -1,7 +1,10 @@
 //! Treats a tokenizer's added tokens as control tokens, which untrusted text must not produce.
 
+use std::sync::Arc;
+
 use crate::SpecialTokens;
-use crate::special_tokens::Selection;
+use crate::once::OnceBox;
+use crate::special_tokens::{Names, Selection};
 
 use crate::components::added::AddedTokens;
 use crate::error::Result;
@@ -19,6 +22,8 @@ pub(crate) struct Control {
     pub(crate) ordinary: Selection,
     /// Number of names that are not tokens of the model.
     pub(crate) outside_model: usize,
+    /// Names of the special tokens; created on first use.
+    pub(crate) special: OnceBox<Arc<Names>>,
 }
 
 impl Control {
@@ -35,7 +40,8 @@ impl Control {
         let ordinary = added.ids().filter(|&(_, id)| is_ordinary(id));
         let ordinary = tokens.select(ordinary.map(|(name, _)| name));
         let outside = added.ids().filter(|(name, _)| model.token_to_id(name).is_none());
-        Ok(Self { tokens, made, filter, ordinary, outside_model: outside.count() })
+        let outside_model = outside.count();
+        Ok(Self { tokens, made, filter, ordinary, outside_model, special: OnceBox::new() })
     }
 
     /// Whether the model may produce one of these tokens from text.

@@ -1,7 +1,5 @@
 //! Positions at which a run can be cut without changing an id.
 
-use std::cell::LazyCell;
-
 use crate::char_boundary::ceil;
 
 use crate::components::normalize::Normalizer;
@@ -73,10 +71,9 @@ impl Pipeline {
         if self.normalizer().is_some() && self.added().has_normalized() {
             return None;
         }
-        let take_space = LazyCell::new(|| self.added().take_space());
         let is_apart = |before: char, after: char| {
             // Whitespace next to an added token may all belong to the token.
-            if before.is_whitespace() && after.is_whitespace() && *take_space {
+            if before.is_whitespace() && after.is_whitespace() && self.added().take_space {
                 return Some(false);
             }
             let (mut before, mut after) = match self.normalizer() {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::assembly::Pipeline;
 
 impl Pipeline {
-    /// Returns the fingerprint. `sha256` hashes canonical forms; the model's form only once.
+    /// Returns the fingerprint. `sha256` hashes canonical forms, and only once.
     ///
     /// The form is JSON with sorted keys. Settings on which no id depends are omitted: the decoder,
     /// `trim_offsets`, the unknown token of a vocabulary with all bytes, defaults, and the nesting
@@ -19,19 +19,23 @@ impl Pipeline {
         &self,
         mut sha256: impl FnMut(&[u8]) -> crate::Result<Digest>,
     ) -> Result<Digest> {
-        let mut fields = self.settings()?;
-        if let Some(direct) = self.direct() {
-            let digest = direct.fingerprint(&mut sha256)?;
-            if fields.is_empty() {
-                return Ok(digest);
+        let new = || {
+            let mut fields = self.settings()?;
+            if let Some(direct) = self.direct() {
+                let digest = direct.fingerprint(&mut sha256)?;
+                if fields.is_empty() {
+                    return Ok(Box::new(digest));
+                }
+                fields.insert("encoding".into(), hex(digest));
+            } else {
+                ask_for_tokens(self.vocab_size(true)?)?;
+                let digest = self.model().digest(&mut sha256)?;
+                fields.insert("model".into(), hex(digest));
             }
-            fields.insert("encoding".into(), hex(digest));
-        } else {
-            ask_for_tokens(self.vocab_size(true)?)?;
-            let digest = self.model().digest(&mut sha256)?;
-            fields.insert("model".into(), hex(digest));
-        }
-        sha256(format!("bpe_engine tokenizer 1\n{}", Value::Object(fields)).as_bytes())
+            let form = format!("bpe_engine tokenizer 1\n{}", Value::Object(fields));
+            sha256(form.as_bytes()).map(Box::new)
+        };
+        self.fingerprint.get_or_try_init(new).copied()
     }
 
     /// Returns all settings except the model and defaults.

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::fixed::{Fixed, FixedIds};
 use crate::memory::push;
 use crate::request::Disallowed;
-use crate::special_tokens::Selection;
+use crate::special_tokens::{Names, Selection};
 use crate::{Request, SpecialTokens};
 
 use crate::components::offsets::AlignedText;
@@ -26,9 +27,19 @@ impl Pipeline {
         Ok(&self.control()?.tokens)
     }
 
+    /// Returns a searcher for the special tokens of a tokenizer file.
+    pub fn special_names(&self) -> Result<&Arc<Names>> {
+        self.control()?.special.get_or_try_init(|| {
+            let added = self.added_tokens_by_id();
+            let special = added.into_iter().filter(|(_, token)| token.special);
+            let names = Names::new(special.map(|(_, token)| token.content.clone()))?;
+            Ok(Box::new(Arc::new(names)))
+        })
+    }
+
     /// Returns true if special tokens may include adjacent whitespace.
     pub fn takes_space(&self) -> bool {
-        self.added().take_space()
+        self.added().take_space
     }
 
     /// Returns a text in the form used to compare control strings, and the mapping back.
@@ -145,7 +156,7 @@ impl Pipeline {
         let mut open = self.control()?.tokens.all().open_from(text);
         *fixed = self.under(allowed)?.locate_in_text(text, 0)?;
         // A later token may include the whitespace before its text.
-        let kept = if self.added().take_space() { text[..open].trim_end().len() } else { open };
+        let kept = if self.added().take_space { text[..open].trim_end().len() } else { open };
         let settled = fixed.iter().take_while(|fixed| {
             let FixedIds::Special(id) = fixed.ids else { return true };
             let Some(token) = self.added().token(id) else { return false };

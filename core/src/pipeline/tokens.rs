@@ -162,15 +162,19 @@ impl Pipeline {
 /// A piece and its range in the text, in characters.
 pub type PlacedPiece = (String, (usize, usize));
 
-/// Runs only the pre-tokenizer on a text.
-pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<PlacedPiece>> {
-    let pre_tokenizer = PreTokenizer::new(Some(spec))?;
-    let mut characters = CharacterSpans::new(text);
-    let pieces =
-        pre_tokenizer.split(vec![AlignedText::original(text, 0..text.len())?], true)?.into_iter();
-    let place = |piece: AlignedText| {
-        let (start, end) = piece.origin(0..piece.text.len());
-        (piece.text, characters.next(start..end))
-    };
-    Ok(pieces.filter(|piece| !piece.text.is_empty()).map(place).collect())
+/// Returns a function that runs only the pre-tokenizer on a text.
+pub fn pre_tokenize(
+    spec: &spec::PreTokenizer,
+) -> Result<impl Fn(&str) -> Result<Vec<PlacedPiece>> + use<>> {
+    let ready = PreTokenizer::new(Some(spec))?;
+    Ok(move |text: &str| {
+        let mut characters = CharacterSpans::new(text);
+        let whole = vec![AlignedText::original(text, 0..text.len())?];
+        let pieces = ready.split(whole, true)?.into_iter();
+        let place = |piece: AlignedText| {
+            let (start, end) = piece.origin(0..piece.text.len());
+            (piece.text, characters.next(start..end))
+        };
+        Ok(pieces.filter(|piece| !piece.text.is_empty()).map(place).collect())
+    })
 }
