@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import operator
 import sys
@@ -185,7 +184,7 @@ class Encoding(Face, _core.Encoding):
     def _of_file(cls, tokenizer: Any, name: str) -> Encoding:
         """Returns a tokenizer file as an encoding, which has ranks if ranks give the same ids even
         when text is not searched for special tokens."""
-        tokenizer = copy.copy(tokenizer)
+        tokenizer = tokenizer.__copy__()
         added = tokenizer.get_added_tokens_decoder()
         if all(token.special and not token.content.isspace() for token in added.values()):
             try:
@@ -238,7 +237,7 @@ class Encoding(Face, _core.Encoding):
         >>> bpe_engine.get_encoding("gpt2").hf.encode("hello world").tokens
         ['hello', 'Ġworld']
         """
-        return _make_hf(self) if self._file is None else copy.copy(self._file)
+        return _make_hf(self) if self._file is None else self._file.__copy__()
 
     @property
     def transformers(self) -> Tokenizer:
