@@ -182,13 +182,16 @@ class Component:
 
     def _tell_owners(self) -> None:
         self._kept = {}
-        try:
-            for ref in self._owners:
-                if (owner := ref()) is not None:
-                    owner._part_changed(self)
-        except BaseException:
-            self._kept = {}  # The caller undoes the change.
-            raise
+        for ref in self._owners:
+            if (owner := ref()) is not None:
+                owner._part_changed(self)
+
+    def _forget(self) -> None:
+        """Drops what was kept of the component and of those that contain it, after an undone change."""
+        self._kept = {}
+        for ref in self._owners:
+            if isinstance(owner := ref(), Component):
+                owner._forget()
 
     def _part_changed(self, part: Component) -> None:
         if any(each is part for each in self._parts):
@@ -255,6 +258,7 @@ class Component:
             self._tell_owners()
         except BaseException:
             parts[index] = old
+            self._forget()
             raise
 
     def __bool__(self) -> bool:

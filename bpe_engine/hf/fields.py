@@ -32,6 +32,7 @@ class _Part(Protocol):
     _fields: dict[str, Any]
 
     def _tell_owners(self) -> None: ...
+    def _forget(self) -> None: ...
 
 
 class Field:
@@ -88,6 +89,7 @@ class Field:
             part._tell_owners()
         except BaseException:
             part._fields[self.name] = old
+            part._forget()
             raise
 
     def parameter(self, annotation: Any) -> inspect.Parameter:

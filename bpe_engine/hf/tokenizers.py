@@ -421,7 +421,8 @@ class Tokenizer(Face, _core.Tokenizer):
         return {id: AddedToken(*flags) for id, flags in self._added_tokens()}
 
     def _get(self, kind: str) -> Any:
-        return self._kept(kind, lambda: self._read(kind))
+        part = self._kept(kind, lambda: self._read(kind))
+        return part if part is vars(self).get("_parts", {}).get(kind) else self._read(kind)
 
     def _read(self, kind: str) -> Any:
         spec = self._component(kind)

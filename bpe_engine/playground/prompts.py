@@ -74,8 +74,9 @@ def prompt(
             part.to_dict() for part in account_prompt(segments, tokenizer, tools=tools).parts
         ],
         "controls": [
-            {"token": c.token, "source": segments[c.segment].source, "offset": c.offset}
+            {"token": c.token, "source": s.source or str(s.origin), "offset": c.offset}
             for c in audit.controls
+            for s in [segments[c.segment]]
         ],
         "text": text,
     }

@@ -47,7 +47,8 @@ def render_chat(
 
     Raises:
         ValueError: The format lacks a role, reasoning, a channel or tool calls, or supports them
-            only for an assistant; or a value is missing, or is not text.
+            only for an assistant; a value is missing, or is not text; or rendering takes longer than
+            a template may (`TemplateLimitError`).
         TypeError: `messages` are not a sequence of mappings, or contain bytes; or arguments of a call
             are neither a str nor what JSON can write.
         ImportError: jinja2 is missing (the extra ``chat``).

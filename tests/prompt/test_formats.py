@@ -9,7 +9,8 @@ import chats
 import pytest
 
 import bpe_engine
-from bpe_engine.prompt import FORMATS, render_chat, render_template
+from bpe_engine.prompt import FORMATS, render_chat
+from bpe_engine.prompt.template import TemplateError, render_template
 
 CHAT = [
     {"role": "system", "content": "Be brief."},
@@ -109,6 +110,8 @@ def test_masks_cover_the_text_of_the_assistant() -> None:
         ("reasoning", "reasoning"),
         ("channel", "a channel"),
         ("function_call", "a function_call"),
+        ("refusal", "a refusal"),
+        ("audio", "audio"),
     ],
 )
 def test_unsupported_parts_of_messages_are_refused(format: str, key: str, what: str) -> None:
@@ -153,6 +156,8 @@ SAID = {"role": "assistant", "content": "x"}
         ([SAID | {"channel": 5}], "has no text as its channel"),
         ([_calls("{}") | {"channel": "final"}], "has a channel, but no content for it"),
         ([SAID | {"tool_calls": 5}], "has tool_calls that are not a list"),
+        ([_calls("{}") | {"content": 0}], "has no text as its content"),
+        ([{"role": "a\nb" * 99, "content": ""}], r"the role 'a\\nba.{0,99}', which"),
         *(
             ([SAID | {"tool_calls": calls}], "has no text as the name of a call")
             for calls in ("abc", {"a": 1}, [5], [{"function": 5}], [{"function": None}], [{}])
@@ -179,6 +184,11 @@ def test_wrong_messages(messages: Any, message: str) -> None:
 def test_wrong_types(messages: Any) -> None:
     with pytest.raises(TypeError, match="messages.* (must be a|is bytes)|object is not JSON"):
         render_chat(messages, "harmony")
+
+
+def test_tools_are_refused() -> None:
+    with pytest.raises(TemplateError, match="no place for tools and documents"):
+        render_template(FORMATS["chatml"], [SAID], tools=[{}])
 
 
 @pytest.mark.parametrize("format", ["x", None, 5, b"chatml"])
