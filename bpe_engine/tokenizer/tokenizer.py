@@ -39,7 +39,7 @@ _CLIP = "CLIPTokenizer"
 class Tokenizer(Calling):
     """Converts text to the inputs of a model and back, with the interface of transformers.
 
-    For the same files, results equal those of transformers' fast tokenizer. A tokenizer can be
+    Results equal transformers' fast tokenizer's for the same files. A tokenizer can be
     pickled and copied. Any number of threads can use it at once, unless a thread changes it.
 
     Args:
